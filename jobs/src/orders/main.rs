@@ -1,0 +1,2 @@
+//! The orders job.
+fn main() {}

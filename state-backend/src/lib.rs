@@ -1,1 +1,27 @@
-//! Placeholder while the workspace is being laid out.
+//! Keyed and operator state of the Tidegate stream processor.
+//!
+//! A keyed operator declares its states ([`value`], [`list`], [`map`]) and gets them back, for each record, as
+//! handles bound to the record's key ([`ValueState`], [`ListState`], [`MapState`]). Keys fall into
+//! [`KeyGroup`]s; each subtask owns one contiguous [`KeyGroupRange`]. At a barrier the tables are frozen by
+//! copy-on-write and written as one state file, which any later parallelism can restore.
+//!
+//! Owns: key groups, the codec and the schemas of everything that lasts, state tables, state files, operator
+//! state, checkpoint storage over an object store, fault points.
+//! Does not own: when a snapshot is taken, completed or deleted (the engine's coordinator and commit log).
+//! Runs on: tables on the slot's thread; writing and storing snapshots off it.
+
+extern crate self as tidegate_state;
+
+pub mod codec;
+pub mod error;
+pub mod fault;
+pub mod key_group;
+pub mod schema;
+pub mod storage;
+
+pub use codec::{BincodeCodec, Codec, CodecError, StateType};
+pub use key_group::{KeyGroup, KeyGroupRange, MaxParallelism, key_group_of, range_of, subtask_of};
+pub use schema::{Schema, SchemaMismatch};
+pub use storage::{CheckpointStorage, Created, StorageError};
+/// Derives [`trait@StateType`] for a struct or an enum; see the trait for the rules of evolution.
+pub use tidegate_state_derive::StateType;

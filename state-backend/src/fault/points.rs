@@ -1,0 +1,83 @@
+//! The list of all fault points, grouped by area: each stands on one side of a durable step.
+//!
+//! Owns: the names. A [`fault_point!`](crate::fault_point) with a name that is not listed does not compile.
+//! Does not own: where they stand.
+//! Runs on: nowhere; constants.
+
+/// Every fault point, by area.
+pub const FAULT_POINTS: &[&str] = &[
+    // Checkpoint storage.
+    "storage.put.before",
+    "storage.put.after",
+    "storage.create.before",
+    "storage.create.after",
+    // A subtask's snapshot.
+    "snapshot.freeze.before",
+    "snapshot.freeze.after",
+    "snapshot.upload.before",
+    "snapshot.upload.after",
+    // The commit log.
+    "commit_log.claim.before",
+    "commit_log.claim.after",
+    "commit_log.checkpoint.before",
+    "commit_log.checkpoint.after",
+    "commit_log.settled.before",
+    "commit_log.settled.after",
+    "commit_log.finished.before",
+    "commit_log.finished.after",
+    // The cleaner of retained checkpoints.
+    "cleaner.entry.before",
+    "cleaner.entry.after",
+    "cleaner.files.before",
+    "cleaner.files.after",
+    // Restore.
+    "restore.read.before",
+    "restore.read.after",
+    // Two-phase sinks.
+    "sink.write.before",
+    "sink.write.after",
+    "sink.prepare.before",
+    "sink.prepare.after",
+    "sink.commit.before",
+    "sink.commit.between",
+    "sink.commit.after",
+    "sink.recover.before",
+    "sink.recover.after",
+    "sink.rollback.before",
+    "sink.rollback.after",
+    // Sources.
+    "source.snapshot.before",
+    "source.snapshot.after",
+    // Barriers and acknowledgements.
+    "barrier.forward.before",
+    "barrier.forward.after",
+    "ack.send.before",
+    "ack.send.after",
+];
+
+/// Whether `name` is in the list; evaluated by the compiler.
+#[doc(hidden)]
+pub const fn is_listed(name: &str) -> bool {
+    let mut index = 0;
+    while index < FAULT_POINTS.len() {
+        if same(FAULT_POINTS[index].as_bytes(), name.as_bytes()) {
+            return true;
+        }
+        index += 1;
+    }
+    false
+}
+
+const fn same(left: &[u8], right: &[u8]) -> bool {
+    if left.len() != right.len() {
+        return false;
+    }
+    let mut index = 0;
+    while index < left.len() {
+        if left[index] != right[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}

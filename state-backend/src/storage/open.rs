@@ -1,0 +1,65 @@
+//! From a URL to an object store.
+//!
+//! Owns: the schemes and what each opens.
+//! Does not own: the operations (see [`CheckpointStorage`](super::CheckpointStorage)).
+//! Runs on: the I/O side, once at start.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+
+use super::StorageError;
+
+/// Opens the store that `url` names.
+pub(super) fn open(url: &str) -> Result<Arc<dyn ObjectStore>, StorageError> {
+    match url.split_once("://") {
+        None => folder(url, url),
+        Some(("file", path)) => folder(url, path),
+        Some(("memory", _)) => Ok(Arc::new(InMemory::new())),
+        Some(("s3", rest)) => s3(url, rest),
+        Some((scheme, _)) => {
+            Err(StorageError::UnknownScheme { url: url.to_owned(), scheme: scheme.to_owned() })
+        }
+    }
+}
+
+/// Local disk, durable: a put returns after its file and its folder are synced.
+fn folder(url: &str, path: &str) -> Result<Arc<dyn ObjectStore>, StorageError> {
+    if path.is_empty() {
+        let what = "it names no folder; write file:///absolute/path or a plain path";
+        return Err(StorageError::MalformedUrl { url: url.to_owned(), what });
+    }
+    std::fs::create_dir_all(Path::new(path))
+        .map_err(|source| StorageError::Folder { url: url.to_owned(), source })?;
+    let store = LocalFileSystem::new_with_prefix(path)
+        .map_err(|source| StorageError::Open { url: url.to_owned(), source })?;
+    Ok(Arc::new(store.with_fsync(true)))
+}
+
+#[cfg(feature = "s3")]
+fn s3(url: &str, rest: &str) -> Result<Arc<dyn ObjectStore>, StorageError> {
+    use object_store::aws::AmazonS3Builder;
+    use object_store::prefix::PrefixStore;
+
+    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+    if bucket.is_empty() {
+        let what = "it names no bucket; write s3://bucket/prefix";
+        return Err(StorageError::MalformedUrl { url: url.to_owned(), what });
+    }
+    let store = AmazonS3Builder::from_env()
+        .with_bucket_name(bucket)
+        .build()
+        .map_err(|source| StorageError::Open { url: url.to_owned(), source })?;
+    match prefix.trim_matches('/') {
+        "" => Ok(Arc::new(store)),
+        prefix => Ok(Arc::new(PrefixStore::new(store, prefix))),
+    }
+}
+
+#[cfg(not(feature = "s3"))]
+fn s3(url: &str, _rest: &str) -> Result<Arc<dyn ObjectStore>, StorageError> {
+    Err(StorageError::FeatureMissing { url: url.to_owned(), feature: "s3" })
+}

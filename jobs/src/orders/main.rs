@@ -1,2 +1,73 @@
-//! The orders job.
-fn main() {}
+//! The orders job and everything around it: `orders generate`, `import`, `run`, `verify`, `demo`.
+//!
+//! Owns: the list of subcommands and the exit status: 0 done, 1 failed (also: not exactly once), 2 wrong usage.
+//! Does not own: what a subcommand does (one module each).
+//! Runs on: the main thread.
+//!
+//! The way of an order: [`generate`] or [`import`] writes it as a JSON line into one of a few partition files, [`run`]
+//! streams the partitions into four tables, [`verify`] computes the same tables from the same files by a plain loop
+//! and compares. [`demo`] does all of it and kills the job in the middle.
+
+mod address;
+mod attempt;
+mod demo;
+mod error;
+mod generate;
+mod import;
+mod order;
+mod partitions;
+mod run;
+mod run_event;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::error::OrdersError;
+
+/// Orders, streamed exactly once, and the means to check it.
+#[derive(Debug, Parser)]
+#[command(name = "orders", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write made-up orders, the same for the same seed, as JSON lines in partition files.
+    Generate(generate::GenerateArgs),
+    /// Write real purchases (the CDNOW file in jobs/data) as JSON lines in partition files.
+    Import(import::ImportArgs),
+    /// Run the job: orders in, four tables out.
+    Run(run::RunArgs),
+    /// Compare the tables with what a plain loop makes of the input; exit status 0 only when all agree.
+    Verify(verify::VerifyArgs),
+    /// Run, kill -9 in the middle, restart, verify, and write a report.
+    Demo(demo::DemoArgs),
+}
+
+fn main() -> ExitCode {
+    let Cli { command } = Cli::parse();
+    if let Command::Run(args) = &command
+        && let Err(usage) = args.check()
+    {
+        Cli::command().error(ErrorKind::ArgumentConflict, usage).exit();
+    }
+    let outcome = match command {
+        Command::Generate(args) => generate::generate(&args).map_err(OrdersError::from),
+        Command::Import(args) => import::import(&args).map_err(OrdersError::from),
+        Command::Run(args) => run::run(&args).map_err(OrdersError::from),
+        Command::Verify(args) => verify::verify(&args).map_err(OrdersError::from),
+        Command::Demo(args) => demo::demo(&args).map_err(OrdersError::from),
+    };
+    match outcome {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("{}", error::described(&error));
+            ExitCode::FAILURE
+        }
+    }
+}

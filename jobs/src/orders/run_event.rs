@@ -1,0 +1,83 @@
+//! What `orders run --json` says, one object per line.
+//!
+//! Owns: the events and their fields, for the writer (`run`) and the reader (`demo`) alike.
+//! Does not own: when they are said.
+//! Runs on: both sides of the pipe.
+
+use serde::{Deserialize, Serialize};
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum RunEvent {
+    /// The attempt runs: recovery is done.
+    Started {
+        /// The attempt's number: that of its claim.
+        attempt: u64,
+        /// The checkpoint restored, if there was one.
+        restored: Option<u64>,
+        /// How long the restore took.
+        restore_ms: u64,
+        /// Transactions of earlier attempts that recovery committed.
+        committed: u64,
+        /// Transactions of earlier attempts that recovery rolled back.
+        rolled_back: u64,
+    },
+    /// Where the job stands; a few times a second.
+    Progress {
+        /// Orders read so far, those before the restored checkpoint included.
+        records_in: u64,
+        /// Orders there are, when the input is bounded.
+        records_total: Option<u64>,
+        /// Checkpoints completed by this attempt.
+        checkpoints: u64,
+        /// Transactions that are prepared and not yet committed.
+        prepared: u64,
+    },
+    /// A checkpoint is complete.
+    Checkpoint {
+        /// Its id.
+        id: u64,
+        /// From its trigger to its entry in the commit log.
+        duration_ms: u64,
+        /// Its size.
+        bytes: u64,
+    },
+    /// A checkpoint was given up; the job goes on.
+    CheckpointFailed {
+        /// Its id.
+        id: u64,
+        /// Why.
+        reason: String,
+    },
+    /// The input is at its end and everything is committed.
+    Finished {
+        /// Orders read.
+        records_in: u64,
+        /// Checkpoints completed by this attempt.
+        checkpoints: u64,
+        /// How long this attempt ran.
+        elapsed_ms: u64,
+    },
+    /// The job has failed; the process ends with status 1.
+    Failed {
+        /// Why, in the words of the error.
+        error: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_have_the_documented_form() {
+        let started =
+            RunEvent::Started { attempt: 2, restored: None, restore_ms: 61, committed: 2, rolled_back: 1 };
+        let line = r#"{"event":"started","attempt":2,"restored":null,"restore_ms":61,"committed":2,"rolled_back":1}"#;
+        assert_eq!(serde_json::to_string(&started).unwrap(), line);
+        let failed = r#"{"event":"checkpoint_failed","id":3,"reason":"expired"}"#;
+        let expected = RunEvent::CheckpointFailed { id: 3, reason: "expired".into() };
+        assert_eq!(serde_json::from_str::<RunEvent>(failed).unwrap(), expected);
+    }
+}

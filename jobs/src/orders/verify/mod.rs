@@ -1,0 +1,178 @@
+//! `orders verify`: is what stands in the tables exactly what the input asks for?
+//!
+//! Owns: the flags, the order of the steps, and the exit status: 0 only when all four tables agree in every row.
+//! Does not own: the plain loop over the input ([`expected`]), the reading of SQLite ([`actual`]), the comparison
+//! ([`tally`]), the result and its forms ([`verdict`]).
+//! Runs on: the main thread.
+//!
+//! Nothing here uses a type of the engine, of the connectors or of the job: what is checked must not check itself.
+//!
+//! 1. [`expected`] reads every line of every partition file and builds the tables that must come out.
+//! 2. [`actual`] opens the database read-only and reads the four tables in one transaction, so that they belong
+//!    to one moment.
+//! 3. [`tally`] counts, row by row: doubled, lost, wrong and unexpected rows, and by how many cents the amounts deviate.
+//!    A deviation is the sum of absolute differences, per order where a table has orders and per user where it has
+//!    totals. So one order lost and one doubled cannot cancel out, also when user and amount are the same: `t_order_log`
+//!    has a row per applied order and no key that could hide it.
+
+mod actual;
+mod expected;
+mod tally;
+#[cfg(test)]
+mod tests;
+pub(crate) mod verdict;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use self::actual::Database;
+use self::expected::Expected;
+pub(crate) use self::verdict::Verdict;
+use crate::address::{parse_files, parse_sqlite};
+
+/// How long a lock on the database is waited for.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Flags of `orders verify`.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// The input of the job: a folder of partition files.
+    #[arg(long, value_name = "files:DIR", value_parser = parse_files)]
+    pub(crate) source: PathBuf,
+    /// The output of the job: a database file.
+    #[arg(long, value_name = "sqlite:FILE", value_parser = parse_sqlite)]
+    pub(crate) sink: PathBuf,
+    /// Print one JSON object instead of the table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What can keep the tables from being compared at all.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum VerifyError {
+    /// The input folder or one of its files cannot be read.
+    #[error("cannot read {path}\n  help: --source names the folder of partition files that the job has read")]
+    Input {
+        /// Folder or file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The folder has no partition file.
+    #[error(
+        "there is no *.jsonl file in {folder}\n  help: make some with `orders generate` or `orders import`"
+    )]
+    NoInput {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A line is not an order.
+    #[error(
+        "{file}:{line}: this is not an order\n  help: correct the line in the input; a job would stop at it too"
+    )]
+    Line {
+        /// The file.
+        file: PathBuf,
+        /// Counted from 1.
+        line: u64,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// Two lines have one order id, so that nobody can say which rows must come out.
+    #[error(
+        "{file}:{line}: order {order_id} stands in the input twice\n  help: an order id must be unique in a data set"
+    )]
+    OrderTwice {
+        /// The file of the second one.
+        file: PathBuf,
+        /// Its line, counted from 1.
+        line: u64,
+        /// The id.
+        order_id: i64,
+    },
+    /// There is no database.
+    #[error("there is no database {file}\n  help: --sink names the file that `orders run` has written")]
+    NoDatabase {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Somebody else holds the database.
+    #[error(
+        "{file} is locked by another process\n  help: wait until the job has ended, or stop what holds the file"
+    )]
+    Locked {
+        /// The file.
+        file: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// A table is missing.
+    #[error(
+        "{file} has no table {table}\n  help: let `orders run` finish a checkpoint first, or correct --sink"
+    )]
+    NoTable {
+        /// The file.
+        file: PathBuf,
+        /// The table.
+        table: &'static str,
+    },
+    /// A table cannot be read: a column is missing or has another type, or the file is damaged.
+    #[error("cannot read {table} of {file}\n  help: expected are the columns {columns}")]
+    Table {
+        /// The file.
+        file: PathBuf,
+        /// The table.
+        table: &'static str,
+        /// Its columns, the id first.
+        columns: &'static str,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The database cannot be opened.
+    #[error(
+        "cannot open {file} as a SQLite database\n  help: --sink names the file that `orders run` has written"
+    )]
+    Open {
+        /// The file.
+        file: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+}
+
+/// Compares and prints.
+///
+/// # Errors
+/// [`VerifyError`] when the comparison is not possible. That the tables differ is no error but exit status 1.
+pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, VerifyError> {
+    let verdict = audit(&args.source, &args.sink)?;
+    if args.json {
+        println!("{}", verdict.to_json());
+    } else {
+        print!("{}", verdict.to_text());
+        println!("  exactly once: {}", verdict.yes_or_no());
+    }
+    Ok(if verdict.ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Compares without a word.
+///
+/// # Errors
+/// [`VerifyError`].
+pub(crate) fn audit(input: &Path, database: &Path) -> Result<Verdict, VerifyError> {
+    audit_with_patience(input, database, LOCK_PATIENCE)
+}
+
+fn audit_with_patience(input: &Path, database: &Path, patience: Duration) -> Result<Verdict, VerifyError> {
+    let expected = Expected::of_folder(input)?;
+    Database::open(database, patience)?.compare(&expected)
+}

@@ -1,0 +1,219 @@
+//! The result of a comparison, as a table for people and as JSON for programs.
+//!
+//! Owns: the figures, and when all is well.
+//! Does not own: how they are counted ([`super::tally`]).
+//! Runs on: the main thread of `verify` and `demo`. Pure.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use tidegate_jobs::digits::grouped;
+
+/// How one table differs from what must stand in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TableVerdict {
+    /// Rows that must be there: orders or users.
+    pub(crate) expected: u64,
+    /// Rows that are there.
+    pub(crate) actual: u64,
+    /// Rows minus distinct ids.
+    pub(crate) duplicates: u64,
+    /// Expected ids without any row.
+    pub(crate) lost: u64,
+    /// Rows whose id is expected and whose other columns are not.
+    pub(crate) wrong: u64,
+    /// Rows whose id is not expected.
+    pub(crate) unexpected: u64,
+    /// Sum of the absolute differences of the amounts, id by id, in cents.
+    pub(crate) deviation_cents: u64,
+    /// The first few single faults.
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// One row or id that is not as it must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// What is wrong with it.
+    pub(crate) kind: FaultKind,
+    /// The order or user.
+    pub(crate) id: i64,
+}
+
+/// What can be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FaultKind {
+    /// More than one row of one id.
+    Duplicate,
+    /// No row.
+    Lost,
+    /// Another content.
+    Wrong,
+    /// An id that is not in the input.
+    Unexpected,
+}
+
+impl FaultKind {
+    /// As it is printed.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Duplicate => "duplicate",
+            Self::Lost => "lost",
+            Self::Wrong => "wrong",
+            Self::Unexpected => "unexpected",
+        }
+    }
+}
+
+impl TableVerdict {
+    /// True when the table is exactly what it must be.
+    pub(crate) fn ok(&self) -> bool {
+        let faults = [self.duplicates, self.lost, self.wrong, self.unexpected, self.deviation_cents];
+        faults.iter().all(|&count| count == 0) && self.expected == self.actual
+    }
+
+    fn to_json(&self) -> Value {
+        let faults: Vec<_> =
+            self.faults.iter().map(|fault| json!({"kind": fault.kind.word(), "id": fault.id})).collect();
+        json!({
+            "expected": self.expected,
+            "actual": self.actual,
+            "duplicates": self.duplicates,
+            "lost": self.lost,
+            "wrong": self.wrong,
+            "unexpected": self.unexpected,
+            "duplicate_rate": rate(self.duplicates, self.expected),
+            "loss_rate": rate(self.lost, self.expected),
+            "deviation_cents": self.deviation_cents,
+            "ok": self.ok(),
+            "first_faults": faults,
+        })
+    }
+}
+
+/// The four tables together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// A row per order, by key.
+    pub(crate) order_event: TableVerdict,
+    /// A row per applied order, without key.
+    pub(crate) order_log: TableVerdict,
+    /// Totals to which the sink adds each order.
+    pub(crate) order_stat: TableVerdict,
+    /// Totals from keyed state.
+    pub(crate) user_total: TableVerdict,
+}
+
+impl Verdict {
+    /// Names and verdicts, in the order in which they are shown.
+    pub(crate) fn tables(&self) -> [(&'static str, &TableVerdict); 4] {
+        [
+            ("t_order_event", &self.order_event),
+            ("t_order_log", &self.order_log),
+            ("t_order_stat", &self.order_stat),
+            ("t_user_total", &self.user_total),
+        ]
+    }
+
+    /// True when all tables are exactly what they must be.
+    pub(crate) fn ok(&self) -> bool {
+        self.tables().iter().all(|(_, table)| table.ok())
+    }
+
+    /// `yes` or `no`.
+    pub(crate) fn yes_or_no(&self) -> &'static str {
+        if self.ok() { "yes" } else { "no" }
+    }
+
+    /// One object. The figures on top are those of `t_order_log`, the table that cannot hide a duplicate, but for
+    /// `deviation_cents`, `wrong` and `unexpected`, which are summed over all tables.
+    pub(crate) fn to_json(&self) -> Value {
+        let sum = |figure: fn(&TableVerdict) -> u64| {
+            self.tables().iter().fold(0_u64, |sum, (_, table)| sum.saturating_add(figure(table)))
+        };
+        let tables: serde_json::Map<_, _> =
+            self.tables().iter().map(|(name, table)| ((*name).to_owned(), table.to_json())).collect();
+        json!({
+            "expected": self.order_log.expected,
+            "actual": self.order_log.actual,
+            "duplicates": self.order_log.duplicates,
+            "lost": self.order_log.lost,
+            "duplicate_rate": rate(self.order_log.duplicates, self.order_log.expected),
+            "loss_rate": rate(self.order_log.lost, self.order_log.expected),
+            "wrong": sum(|table| table.wrong),
+            "unexpected": sum(|table| table.unexpected),
+            "deviation_cents": sum(|table| table.deviation_cents),
+            "ok": self.ok(),
+            "tables": tables,
+        })
+    }
+
+    /// The table, with a line end after each row.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = format!("{:>28}{:>12}{:>13}{:>7}\n", "expected", "actual", "duplicates", "lost");
+        for (name, table) in self.tables() {
+            let holds_totals = !name.starts_with("t_order_event") && !name.starts_with("t_order_log");
+            let notes = notes(table, holds_totals);
+            let [expected, actual, duplicates, lost] =
+                [table.expected, table.actual, table.duplicates, table.lost].map(grouped);
+            let row = format!("  {name:<16}{expected:>10}{actual:>12}{duplicates:>13}{lost:>7}    {notes}");
+            writeln!(text, "{}", row.trim_end()).expect("a String takes all text");
+            for fault in &table.faults {
+                writeln!(text, "      {} {}", fault.kind.word(), fault.id).expect("a String takes all text");
+            }
+        }
+        text
+    }
+}
+
+/// What stands behind the columns: always the deviation of totals, and all that is not as it must be.
+fn notes(table: &TableVerdict, holds_totals: bool) -> String {
+    let mut notes = Vec::new();
+    if holds_totals || table.deviation_cents > 0 {
+        notes.push(format!("deviation {} cents", grouped(table.deviation_cents)));
+    }
+    for (count, word) in [(table.wrong, "wrong"), (table.unexpected, "unexpected")] {
+        if count > 0 {
+            notes.push(format!("{} {word}", grouped(count)));
+        }
+    }
+    notes.join(" · ")
+}
+
+fn rate(count: u64, expected: u64) -> f64 {
+    if expected == 0 { 0.0 } else { count as f64 / expected as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clean(expected: u64) -> TableVerdict {
+        TableVerdict { expected, actual: expected, ..TableVerdict::default() }
+    }
+
+    #[test]
+    fn the_table_looks_as_promised() {
+        let (orders, users) = (clean(69_659), clean(23_570));
+        let verdict = Verdict {
+            order_event: orders.clone(),
+            order_log: orders,
+            order_stat: users.clone(),
+            user_total: users,
+        };
+        let expected = "                    expected      actual   duplicates   lost
+  t_order_event       69,659      69,659            0      0
+  t_order_log         69,659      69,659            0      0
+  t_order_stat        23,570      23,570            0      0    deviation 0 cents
+  t_user_total        23,570      23,570            0      0    deviation 0 cents
+";
+        assert_eq!(verdict.to_text(), expected);
+        assert!(verdict.ok());
+    }
+
+    #[test]
+    fn an_empty_expectation_has_no_rates_to_divide() {
+        let json = clean(0).to_json();
+        assert_eq!((json["duplicate_rate"].as_f64(), json["loss_rate"].as_f64()), (Some(0.0), Some(0.0)));
+    }
+}

@@ -1,0 +1,112 @@
+//! Where a run stands, as far as its watcher has heard, and where it is to be killed.
+//!
+//! Owns: what the events add up to, and the decision to kill.
+//! Does not own: the kill.
+//! Runs on: the watcher's thread. Pure.
+
+use crate::run_event::RunEvent;
+
+/// What the events of one run add up to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// Orders read.
+    pub(crate) records_in: u64,
+    /// Orders there are, once the run has said it.
+    pub(crate) records_total: Option<u64>,
+    /// Checkpoints completed by this run.
+    pub(crate) checkpoints: u64,
+    /// Transactions prepared and not yet committed.
+    pub(crate) prepared: u64,
+    /// The highest checkpoint known to be complete.
+    pub(crate) newest_checkpoint: Option<u64>,
+    /// The checkpoint that this run began with.
+    pub(crate) restored: Option<u64>,
+    checkpoints_heard: u64,
+}
+
+impl Position {
+    /// Takes in one event.
+    pub(crate) fn advance(&mut self, event: &RunEvent) {
+        match *event {
+            RunEvent::Started { restored, .. } => {
+                self.restored = restored;
+                self.newest_checkpoint = self.newest_checkpoint.max(restored);
+            }
+            RunEvent::Progress { records_in, records_total, checkpoints, prepared } => {
+                self.records_in = records_in;
+                self.records_total = records_total.or(self.records_total);
+                self.checkpoints = self.checkpoints.max(checkpoints);
+                self.prepared = prepared;
+            }
+            RunEvent::Checkpoint { id, .. } => {
+                self.checkpoints_heard += 1;
+                self.checkpoints = self.checkpoints.max(self.checkpoints_heard);
+                self.newest_checkpoint = self.newest_checkpoint.max(Some(id));
+            }
+            RunEvent::Finished { records_in, checkpoints, .. } => {
+                self.records_in = records_in;
+                self.checkpoints = self.checkpoints.max(checkpoints);
+                self.prepared = 0;
+            }
+            RunEvent::CheckpointFailed { .. } | RunEvent::Failed { .. } => {}
+        }
+    }
+}
+
+/// The place of a kill: not before both counts are reached, and only while input is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KillPoint {
+    /// At least so many orders read.
+    pub(crate) records_in: u64,
+    /// At least so many checkpoints completed by the run.
+    pub(crate) checkpoints: u64,
+}
+
+impl KillPoint {
+    /// True when a run that stands at `position` is to be killed.
+    pub(crate) fn is_reached(self, position: &Position) -> bool {
+        let input_left = position.records_total.is_none_or(|total| position.records_in < total);
+        input_left && position.records_in >= self.records_in && position.checkpoints >= self.checkpoints
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(records_in: u64, checkpoints: u64) -> RunEvent {
+        RunEvent::Progress { records_in, records_total: Some(100), checkpoints, prepared: 1 }
+    }
+
+    fn after(events: &[RunEvent]) -> Position {
+        let mut position = Position::default();
+        events.iter().for_each(|event| position.advance(event));
+        position
+    }
+
+    #[test]
+    fn a_kill_waits_for_orders_and_checkpoints_and_needs_input_left() {
+        let point = KillPoint { records_in: 40, checkpoints: 1 };
+        let cases = [((39, 1), false), ((40, 0), false), ((40, 1), true), ((99, 9), true), ((100, 9), false)];
+        for ((records_in, checkpoints), expected) in cases {
+            assert_eq!(point.is_reached(&after(&[progress(records_in, checkpoints)])), expected);
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_counts_before_the_next_progress_says_so() {
+        let checkpoint = RunEvent::Checkpoint { id: 5, duration_ms: 1, bytes: 1 };
+        let position = after(&[progress(10, 0), checkpoint.clone()]);
+        assert_eq!((position.checkpoints, position.newest_checkpoint), (1, Some(5)));
+        let position = after(&[progress(10, 0), checkpoint, progress(20, 1)]);
+        assert_eq!((position.checkpoints, position.records_in), (1, 20));
+    }
+
+    #[test]
+    fn the_restored_checkpoint_is_complete_but_not_of_this_run() {
+        let started =
+            RunEvent::Started { attempt: 2, restored: Some(14), restore_ms: 1, committed: 0, rolled_back: 0 };
+        let position = after(&[started]);
+        assert_eq!((position.checkpoints, position.newest_checkpoint), (0, Some(14)));
+    }
+}

@@ -1,0 +1,67 @@
+# shellcheck shell=bash
+# Set-up shared by the scripts of this folder: the root of the clone, a new enough cargo, a C compiler.
+#
+# Owns: the checks, and the installation of the one Debian package that is needed (a C compiler, for the bundled
+# SQLite), when root.
+# Does not own: the installation of Rust: it says how.
+# Sourced by: scripts/orders, scripts/test, .ci/run.
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+cd "$root" || exit
+
+# One target folder and the dev profile for everything that is tested or tried out.
+export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
+
+fail() {
+    printf 'error: %s\n' "$1" >&2
+    shift
+    if (($# > 0)); then printf '  help: %s\n' "$@" >&2; fi
+    exit 1
+}
+
+# True when version $1 is at least version $2; both are numbers with dots.
+at_least() {
+    [[ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" == "$2" ]]
+}
+
+require_cargo() {
+    local wanted found
+    wanted="$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)"
+    # rustup installs here; a shell opened before it did does not know the folder yet.
+    if ! command -v cargo >/dev/null && [[ -x "$HOME/.cargo/bin/cargo" ]]; then
+        PATH="$HOME/.cargo/bin:$PATH"
+    fi
+    if ! command -v cargo >/dev/null || ! command -v rustc >/dev/null; then
+        fail "cargo is not installed" \
+            "Rust $wanted or newer comes with rustup (https://rustup.rs):" \
+            "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+    fi
+    found="$(rustc --version | cut -d ' ' -f 2 | cut -d - -f 1)"
+    if ! at_least "$found" "$wanted"; then
+        fail "Rust $found is too old: $wanted or newer is needed" \
+            "rustup update stable" \
+            "or, without rustup: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh"
+    fi
+}
+
+# SQLite is compiled from its bundled source, and every Rust program needs a linker.
+require_c_compiler() {
+    if command -v cc >/dev/null && printf '#include <stdio.h>\nint main(void) { return 0; }\n' |
+        cc -x c -o /dev/null - 2>/dev/null; then
+        return
+    fi
+    local packages=(gcc libc6-dev)
+    if ((EUID == 0)) && command -v apt-get >/dev/null; then
+        printf 'installing %s\n' "${packages[*]}"
+        if ! { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q "${packages[@]}"; }; then
+            fail "apt-get could not install ${packages[*]}" "install a C compiler by hand, then start this again"
+        fi
+        return
+    fi
+    fail "there is no working C compiler" \
+        "on Debian and Ubuntu: sudo apt-get install ${packages[*]}" \
+        "elsewhere: install gcc or clang, so that cc is found"
+}
+
+require_cargo
+require_c_compiler

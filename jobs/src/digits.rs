@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 //!
-//! Owns: thousands separators.
+//! Owns: thousands separators, one and many.
 //! Does not own: numbers for machines (`--json` prints them bare).
 //! Runs on: anywhere. Pure.
 
@@ -17,9 +17,21 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// `1 checkpoint`, `2 checkpoints`, `1,000 checkpoints`: the noun takes an `s` but for one.
+pub fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::grouped;
+    use super::{counted, grouped};
+
+    #[test]
+    fn one_thing_is_no_things() {
+        let texts = [0, 1, 2, 1_000].map(|number| counted(number, "order"));
+        assert_eq!(texts, ["0 orders", "1 order", "2 orders", "1,000 orders"]);
+    }
 
     #[test]
     fn every_third_digit_from_the_right_gets_a_comma() {

@@ -9,7 +9,7 @@ use std::io::IsTerminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::attempt::Position;
-use tidegate_jobs::digits::grouped;
+use tidegate_jobs::digits::{counted, grouped};
 
 /// Redraws of the bar per second, at most.
 const REDRAWS_PER_S: u8 = 20;
@@ -38,7 +38,7 @@ impl Display {
     pub(crate) fn progress(&mut self, records_in: u64, checkpoints: u64) {
         if self.on_terminal {
             let bar = self.bar.get_or_insert_with(|| new_bar(self.orders));
-            bar.set_message(format!("{checkpoints} checkpoints"));
+            bar.set_message(counted(checkpoints, "checkpoint"));
             bar.set_position(records_in);
             return;
         }
@@ -59,7 +59,7 @@ impl Display {
     /// The first run was killed at `position`.
     pub(crate) fn killed(&mut self, position: &Position) {
         let checkpoint = position.newest_checkpoint.map_or_else(
-            || format!("{} checkpoints complete", position.checkpoints),
+            || format!("{} complete", counted(position.checkpoints, "checkpoint")),
             |id| format!("checkpoint {id} complete"),
         );
         let orders = grouped(position.records_in);
@@ -86,7 +86,7 @@ impl Display {
         let took = format!("finished in {}.{} s", elapsed_ms / 1_000, elapsed_ms % 1_000 / 100);
         if let Some(bar) = self.bar.take() {
             bar.set_position(position.records_in);
-            bar.abandon_with_message(format!("{checkpoints} checkpoints   {took}"));
+            bar.abandon_with_message(format!("{}   {took}", counted(checkpoints, "checkpoint")));
         } else {
             println!("{}   {took}", running_line(position.records_in, self.orders, checkpoints));
         }

@@ -36,7 +36,7 @@ use crate::generate::{GenerateArgs, write_orders};
 use crate::import::import_purchases;
 use crate::partitions::MAX_PARTITIONS;
 use crate::verify::audit;
-use tidegate_jobs::digits::grouped;
+use tidegate_jobs::digits::{counted, grouped};
 
 /// Flags of `orders demo`.
 #[derive(Debug, Args)]
@@ -122,9 +122,9 @@ fn write_input(args: &DemoArgs, folder: &DemoFolder) -> Result<u64, DemoError> {
 fn title(args: &DemoArgs, orders: u64) -> String {
     let kind = if args.orders.is_some() { "made-up orders" } else { "real purchases" };
     format!(
-        "Tidegate orders · {} {kind} · {} partitions · parallelism {} · checkpoints every {} ms",
+        "Tidegate orders · {} {kind} · {} · parallelism {} · checkpoints every {} ms",
         grouped(orders),
-        args.partitions,
+        counted(u64::from(args.partitions), "partition"),
         args.parallelism,
         args.checkpoint_interval.as_millis()
     )

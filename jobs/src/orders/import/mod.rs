@@ -126,7 +126,10 @@ pub(crate) fn import_purchases(
         let order_id = imported.orders + 1;
         let order = parse_purchase(order_id, &line.map_err(unreadable)?)
             .map_err(|source| ImportError::Line { file: file.into(), line: order_id + 1, source })?;
-        imported = Imported { orders: order_id, amount_cents: imported.amount_cents + order.amount_cents };
+        imported = Imported {
+            orders: order_id,
+            amount_cents: imported.amount_cents.saturating_add(order.amount_cents),
+        };
         parts.append(&order)?;
     }
     parts.publish()?;

@@ -146,7 +146,8 @@ fn enum_methods(library: &TokenStream, ident: &Ident, of: &DataEnum) -> Result<M
     let unknown = quote! {
         ::core::result::Result::Err(#library::CodecError::UnknownTag { of: #enum_name.into(), tag: index })
     };
-    let encode = if encodes.is_empty() { quote!(match *self {}) } else { quote!(match self { #(#encodes),* }) };
+    let encode =
+        if encodes.is_empty() { quote!(match *self {}) } else { quote!(match self { #(#encodes),* }) };
     Ok(Methods {
         schema: quote! {
             #library::Schema::Enum(#library::schema::EnumSchema {
@@ -195,8 +196,10 @@ fn refuse_recursion(ident: &Ident, body: &Body) -> Result<()> {
         if names.1 {
             return Err(Error::new_spanned(
                 field.ty.to_token_stream(),
-                format!("{ident} contains itself, and a recursive type has no finite schema; \
-                    mark this field #[state(opaque)]"),
+                format!(
+                    "{ident} contains itself, and a recursive type has no finite schema; \
+                    mark this field #[state(opaque)]"
+                ),
             ));
         }
     }

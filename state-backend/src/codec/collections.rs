@@ -21,7 +21,10 @@ fn list_item<'w>(writer: &'w Schema, own: fn() -> Schema) -> Result<&'w Schema, 
     }
 }
 
-fn map_parts<'w>(writer: &'w Schema, own: fn() -> Schema) -> Result<(&'w Schema, &'w Schema), SchemaMismatch> {
+fn map_parts<'w>(
+    writer: &'w Schema,
+    own: fn() -> Schema,
+) -> Result<(&'w Schema, &'w Schema), SchemaMismatch> {
     match writer {
         Schema::Map(key, value) => Ok((key, value)),
         _ => Err(SchemaMismatch::between(writer, &own())),

@@ -34,11 +34,11 @@ pub struct OwnField {
 }
 
 /// What the reader knows about one of its variants.
-pub struct OwnVariant {
+pub struct OwnVariant<'o> {
     /// The present name, then former ones.
     pub names: &'static [&'static str],
     /// Its fields.
-    pub fields: &'static [OwnField],
+    pub fields: &'o [OwnField],
 }
 
 impl OwnType {
@@ -69,7 +69,10 @@ impl OwnType {
             return Ok(());
         }
         let name = self.names[0];
-        Err(SchemaMismatch::texts(format!("{name} version {was}"), format!("{name} version {}", self.version)))
+        Err(SchemaMismatch::texts(
+            format!("{name} version {was}"),
+            format!("{name} version {}", self.version),
+        ))
     }
 }
 
@@ -90,7 +93,7 @@ pub fn check_fields(writer: &[FieldSchema], own: &[OwnField]) -> Result<(), Sche
 }
 
 /// Checks that each of the writer's variants is still there, and its fields.
-pub fn check_variants(writer: &[VariantSchema], own: &[OwnVariant]) -> Result<(), SchemaMismatch> {
+pub fn check_variants(writer: &[VariantSchema], own: &[OwnVariant<'_>]) -> Result<(), SchemaMismatch> {
     for written in writer {
         match own.iter().find(|variant| variant.names.contains(&written.name.as_str())) {
             Some(variant) => check_fields(&written.fields, variant.fields)

@@ -8,7 +8,11 @@ use super::{CodecError, StateType};
 
 /// Takes `needed` bytes off the front of `input`.
 #[inline]
-pub(crate) fn take<'i>(input: &mut &'i [u8], needed: usize, of: &'static str) -> Result<&'i [u8], CodecError> {
+pub(crate) fn take<'i>(
+    input: &mut &'i [u8],
+    needed: usize,
+    of: &'static str,
+) -> Result<&'i [u8], CodecError> {
     match input.split_at_checked(needed) {
         Some((taken, rest)) => {
             *input = rest;
@@ -22,8 +26,11 @@ pub(crate) fn take<'i>(input: &mut &'i [u8], needed: usize, of: &'static str) ->
 #[inline]
 pub(crate) fn read_length(input: &mut &[u8]) -> Result<usize, CodecError> {
     let length = u64::decode(input)?;
-    usize::try_from(length)
-        .map_err(|_| CodecError::UnexpectedEnd { of: "length", needed: length, left: input.len() })
+    usize::try_from(length).map_err(|_| CodecError::UnexpectedEnd {
+        of: "length",
+        needed: length,
+        left: input.len(),
+    })
 }
 
 /// Writes the length of a list, a map, a text or an opaque blob.

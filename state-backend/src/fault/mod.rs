@@ -94,9 +94,11 @@ fn arm(given: &str) -> Result<(), FaultError> {
 
 fn parse(given: &str) -> Result<(&'static str, NonZeroU64), FaultError> {
     let (name, nth) = given.split_once(':').unwrap_or((given, "1"));
-    let name = FAULT_POINTS.iter().copied().find(|point| *point == name).ok_or_else(|| {
-        FaultError::UnknownPoint { given: given.to_owned(), name: name.to_owned() }
-    })?;
+    let name = FAULT_POINTS
+        .iter()
+        .copied()
+        .find(|point| *point == name)
+        .ok_or_else(|| FaultError::UnknownPoint { given: given.to_owned(), name: name.to_owned() })?;
     let nth = nth.parse().map_err(|_| FaultError::BadPass { given: given.to_owned() })?;
     Ok((name, nth))
 }

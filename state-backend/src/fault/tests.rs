@@ -10,6 +10,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::*;
+use crate::fault_point;
 
 /// Every name that stands in a `fault_point!` somewhere in the workspace's sources.
 fn used_points(folder: &Path, used: &mut BTreeSet<String>) {

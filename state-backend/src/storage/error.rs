@@ -19,7 +19,9 @@ pub enum StorageError {
         scheme: String,
     },
     /// The URL needs a feature that this binary was built without.
-    #[error("{url}: this binary was built without the feature `{feature}`; build it with --features {feature}")]
+    #[error(
+        "{url}: this binary was built without the feature `{feature}`; build it with --features {feature}"
+    )]
     FeatureMissing {
         /// What was given.
         url: String,

@@ -15,8 +15,8 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{
-    CopyMode, CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyMode, CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
 /// What is being done to the store.
@@ -265,7 +265,8 @@ mod tests {
     #[tokio::test]
     async fn lists_and_deletes_go_through_the_policy() {
         use FaultAction::{Fail, Proceed, SayNotFound};
-        let storage = scripted(&[(Proceed, Proceed), (SayNotFound, Proceed), (Fail, Proceed), (Fail, Proceed)]);
+        let storage =
+            scripted(&[(Proceed, Proceed), (SayNotFound, Proceed), (Fail, Proceed), (Fail, Proceed)]);
         storage.put("x/1", Bytes::new()).await.unwrap();
         assert_eq!(storage.list("x").await.unwrap(), Vec::<String>::new());
         storage.list("x").await.unwrap_err();

@@ -1,1 +1,26 @@
-//! Placeholder while the workspace is being laid out.
+//! Sources and sinks of Tidegate.
+//!
+//! Owns: datagen, files and SQLite (one cargo feature each), and the small sinks print, blackhole and collect.
+//! Does not own: when a source is polled or a transaction committed: the engine's drivers decide that.
+//! Runs on: source readers on their slot's thread, everything that waits on the I/O side ([`tidegate_engine::io::Io`]).
+//!
+//! | feature | source | sink |
+//! |---|---|---|
+//! | `datagen` | [`datagen::Datagen`] | |
+//! | `file` | [`file::FileSource`] | |
+//! | `sqlite` | | [`sqlite::SqliteSink`] in two phases, [`sqlite::PlainSqliteSink`] in one |
+//! | always | | [`blackhole::BlackholeSink`], [`print::PrintSink`], [`collect::CollectSink`] |
+
+pub mod blackhole;
+pub mod collect;
+#[cfg(feature = "datagen")]
+pub mod datagen;
+#[cfg(feature = "file")]
+pub mod file;
+pub mod print;
+#[cfg(any(feature = "datagen", feature = "file"))]
+mod rate;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+#[cfg(test)]
+mod testing;

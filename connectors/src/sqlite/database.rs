@@ -1,0 +1,121 @@
+//! The one connection of this process to a SQLite file.
+//!
+//! SQLite lets one connection write at a time. Sinks and subtasks that write to the same file therefore share a connection and take
+//! turns on a mutex, which is fair enough and costs nothing, instead of meeting each other as "database is locked". The busy timeout
+//! is left for other processes.
+//!
+//! Owns: connections by file, their pragmas. Does not own: tables. Runs on: the I/O side; every use is blocking work.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use tidegate_engine::io::{SharedIo, blocking};
+
+use super::SqliteError;
+
+/// Files that are open in this process. Guards the map only, held while one file is looked up or opened, so that two sinks cannot
+/// open it twice. A static, since sinks of one process know nothing of each other.
+static OPEN_FILES: Mutex<BTreeMap<PathBuf, Weak<Database>>> = Mutex::new(BTreeMap::new());
+
+/// A SQLite file with its only connection.
+#[derive(Debug)]
+pub(crate) struct Database {
+    file: PathBuf,
+    /// Guards the connection. A mutex and no message: a transaction is one closure on a blocking thread, and never held over an await.
+    connection: Mutex<Connection>,
+}
+
+impl Database {
+    /// The connection to `path`, opened if no sink of this process has it open. Blocking.
+    pub(crate) fn open(path: &Path, busy_timeout: Duration) -> Result<Arc<Self>, SqliteError> {
+        let file = canonical(path)?;
+        let mut open_files = OPEN_FILES.lock().unwrap_or_else(PoisonError::into_inner);
+        open_files.retain(|_, database| database.strong_count() > 0);
+        if let Some(database) = open_files.get(&file).and_then(Weak::upgrade) {
+            return Ok(database);
+        }
+        let connection =
+            connect(&file, busy_timeout).map_err(|e| SqliteError::of(&file, "opening the database", e))?;
+        let database = Arc::new(Self { file: file.clone(), connection: Mutex::new(connection) });
+        open_files.insert(file, Arc::downgrade(&database));
+        Ok(database)
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The connection, for the calling thread alone. A panic of an earlier holder left no transaction open: it was rolled back when
+    /// its guard was dropped.
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `work` in one SQL transaction that may write; commits it if `work` succeeds. Blocking.
+    pub(crate) fn write<T>(
+        &self,
+        doing: &str,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, SqliteError>,
+    ) -> Result<T, SqliteError> {
+        let sorted = |e| SqliteError::of(&self.file, doing, e);
+        let mut connection = self.lock();
+        let transaction =
+            connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sorted)?;
+        let result = work(&transaction)?;
+        transaction.commit().map_err(sorted)?;
+        Ok(result)
+    }
+
+    /// Lends the connection. Blocking.
+    pub(crate) fn with_connection<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
+        work(&self.lock())
+    }
+
+    /// Runs `work` on the connection, outside a transaction of ours. Blocking.
+    pub(crate) fn read<T>(
+        &self,
+        doing: &str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, SqliteError> {
+        work(&self.lock()).map_err(|e| SqliteError::of(&self.file, doing, e))
+    }
+}
+
+/// Runs blocking work on a database away from slots and futures.
+pub(crate) async fn on_database<T: Send + 'static>(
+    io: &SharedIo,
+    database: &Arc<Database>,
+    work: impl FnOnce(&Database) -> Result<T, SqliteError> + Send + 'static,
+) -> Result<T, SqliteError> {
+    let shared = Arc::clone(database);
+    let result = blocking(io, move || work(&shared)).await;
+    result.map_err(|source| SqliteError::CutShort { file: database.file.clone(), source })?
+}
+
+fn connect(file: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    connection.busy_timeout(busy_timeout)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "full")?;
+    Ok(connection)
+}
+
+/// One spelling per file, also before it exists.
+pub(crate) fn canonical(path: &Path) -> Result<PathBuf, SqliteError> {
+    if let Ok(file) = path.canonicalize() {
+        return Ok(file);
+    }
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let folder = folder.canonicalize().map_err(|_| SqliteError::FolderMissing { file: path.to_owned() })?;
+    Ok(folder.join(path.file_name().unwrap_or(OsStr::new(""))))
+}

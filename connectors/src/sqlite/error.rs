@@ -1,0 +1,200 @@
+//! What can go wrong with a SQLite file.
+//!
+//! Owns: the cases, their words, and whether a restart may help. Does not own: retries (the engine's driver). Runs on: plain data.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+use tidegate_engine::api::ConnectorError;
+use tidegate_engine::io::IoGone;
+
+use super::{TableRefusal, ValueError};
+
+/// A failure of the SQLite sink.
+#[derive(Debug, thiserror::Error)]
+pub enum SqliteError {
+    /// Settings that cannot work.
+    #[error("sqlite table {table} in {}: {refusal}", file.display())]
+    Refused {
+        /// The file.
+        file: PathBuf,
+        /// The table.
+        table: String,
+        /// Why.
+        refusal: TableRefusal,
+    },
+    /// The folder of the file is not there.
+    #[error("the folder of the SQLite file {} does not exist; create it", file.display())]
+    FolderMissing {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The table is there with other columns.
+    #[error(
+        "the table {table} in {} does not fit this sink\n  was  {was}\n  is   {is}\n  help: use another table or file, or change \
+         the table by hand",
+        file.display()
+    )]
+    TableMismatch {
+        /// The file.
+        file: PathBuf,
+        /// The table.
+        table: String,
+        /// What is in the file.
+        was: String,
+        /// What the sink wants.
+        is: String,
+    },
+    /// A value does not fit its column.
+    #[error("row {row} for the table {table}: column \"{column}\": {source}")]
+    Value {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// The row, from 1, among those this subtask wrote in this attempt.
+        row: u64,
+        /// Why.
+        source: ValueError,
+    },
+    /// Two rows of one key where rows are only appended.
+    #[error(
+        "the table {table} in {} already has a row with the key {key}; a sink that appends never replaces a row: let it overwrite \
+         by its key, or find out why the key comes twice",
+        file.display()
+    )]
+    KeyTaken {
+        /// The file.
+        file: PathBuf,
+        /// The table.
+        table: String,
+        /// The key columns and their values.
+        key: String,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The file is locked by another process.
+    #[error("{doing} in {} waited in vain: another process has the file locked; let it finish or stop it", file.display())]
+    Busy {
+        /// The file.
+        file: PathBuf,
+        /// What was tried.
+        doing: String,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// No space.
+    #[error("{doing} in {} failed: the disk is full; make room and start again", file.display())]
+    DiskFull {
+        /// The file.
+        file: PathBuf,
+        /// What was tried.
+        doing: String,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The file or its folder cannot be written.
+    #[error("{doing} in {} failed: the file or its folder cannot be written; change its permissions and start again", file.display())]
+    ReadOnly {
+        /// The file.
+        file: PathBuf,
+        /// What was tried.
+        doing: String,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// Not a database, or a damaged one.
+    #[error("{} is not a SQLite database, or is damaged; use another file, or restore it from a backup", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// Anything else a statement can meet.
+    #[error("{doing} in {} failed", file.display())]
+    Statement {
+        /// The file.
+        file: PathBuf,
+        /// What was tried.
+        doing: String,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// A transaction whose earlier statement failed: its rows are no longer held.
+    #[error(
+        "the open transaction for the table {table} failed before; its rows are gone, restart from the last checkpoint"
+    )]
+    WriterBroken {
+        /// The table.
+        table: String,
+    },
+    /// The I/O side went away.
+    #[error("writing to {} was cut short", file.display())]
+    CutShort {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: IoGone,
+    },
+}
+
+impl SqliteError {
+    /// Sorts an answer of SQLite by what it asks people to do.
+    pub(crate) fn of(file: &Path, doing: impl Into<String>, source: rusqlite::Error) -> Self {
+        let (file, doing) = (file.to_owned(), doing.into());
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { file, doing, source },
+            Some(ErrorCode::DiskFull) => Self::DiskFull { file, doing, source },
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+                Self::ReadOnly { file, doing, source }
+            }
+            Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Self::Damaged { file, source },
+            _ => Self::Statement { file, doing, source },
+        }
+    }
+
+    /// Whether a restart from the last checkpoint may help.
+    pub fn is_restartable(&self) -> bool {
+        match self {
+            Self::Busy { .. }
+            | Self::DiskFull { .. }
+            | Self::ReadOnly { .. }
+            | Self::WriterBroken { .. }
+            | Self::CutShort { .. } => true,
+            // The same rows would meet the same constraint again.
+            Self::Statement { source, .. } => {
+                source.sqlite_error_code() != Some(ErrorCode::ConstraintViolation)
+            }
+            Self::Refused { .. }
+            | Self::FolderMissing { .. }
+            | Self::TableMismatch { .. }
+            | Self::Value { .. }
+            | Self::KeyTaken { .. }
+            | Self::Damaged { .. } => false,
+        }
+    }
+}
+
+impl From<SqliteError> for ConnectorError {
+    fn from(error: SqliteError) -> Self {
+        let connector = if error.is_restartable() { Self::transient(&error) } else { Self::fatal(&error) };
+        match error {
+            SqliteError::KeyTaken { source, .. }
+            | SqliteError::Busy { source, .. }
+            | SqliteError::DiskFull { source, .. }
+            | SqliteError::ReadOnly { source, .. }
+            | SqliteError::Damaged { source, .. }
+            | SqliteError::Statement { source, .. } => connector.caused_by(source),
+            SqliteError::CutShort { source, .. } => connector.caused_by(source),
+            _ => connector,
+        }
+    }
+}

@@ -12,16 +12,33 @@
 
 extern crate self as tidegate_state;
 
+pub mod backend;
 pub mod codec;
+pub mod declaration;
+pub mod descriptor;
 pub mod error;
 pub mod fault;
+pub mod hashmap;
 pub mod key_group;
+pub mod operator_state;
 pub mod schema;
+pub mod snapshot;
+pub mod state;
 pub mod storage;
 
+pub use backend::{HeapBackend, KeyedBackend};
 pub use codec::{BincodeCodec, Codec, CodecError, StateType};
+pub use declaration::{
+    ListDeclaration, MapDeclaration, StateDeclaration, ValueDeclaration, list, map, value,
+};
+pub use descriptor::{StateDescriptor, StateKind};
+pub use error::{FileDefect, StateError};
+pub use hashmap::{TIMERS_STATE, TimerTable};
 pub use key_group::{KeyGroup, KeyGroupRange, MaxParallelism, key_group_of, range_of, subtask_of};
+pub use operator_state::{Redistribution, decode_list, encode_list, redistribute};
 pub use schema::{Schema, SchemaMismatch};
+pub use snapshot::{FrozenTable, StateFileReader, StateFileWriter, write_state_file};
+pub use state::{ListState, MapState, ValueState};
 pub use storage::{CheckpointStorage, Created, StorageError};
 /// Derives [`trait@StateType`] for a struct or an enum; see the trait for the rules of evolution.
 pub use tidegate_state_derive::StateType;

@@ -31,6 +31,17 @@ impl fmt::Display for Primitive {
     }
 }
 
+impl Schema {
+    /// The schema as a type's name, without what is inside a struct or enum.
+    pub fn short(&self) -> String {
+        match self {
+            Self::Struct(of) => of.name.clone(),
+            Self::Enum(of) => of.name.clone(),
+            other => other.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

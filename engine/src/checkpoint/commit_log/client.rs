@@ -1,0 +1,218 @@
+//! Carries the log's decisions out on a store.
+//!
+//! Owns: puts with read-back, listings, deletions. Does not own: any decision (see [`super::decide`], [`super::listing`] and
+//! [`crate::checkpoint::cleaner`]). Runs on: the I/O side of the job manager.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tidegate_state::{CheckpointStorage, fault_point};
+
+use super::bytes::{ENTRY_MAGIC, open, seal};
+use super::decide::{PutAnswer, ReadBack, decide_after_put, read_back};
+use super::entry::{EntryBody, FOLDER, LogEntry, Nonce, number_in, path_of};
+use super::error::LogError;
+use super::listing::Listing;
+use super::retry::Pauses;
+use super::store::{LogStore, PutResult};
+use crate::checkpoint::cleaner::{CleanPlan, sweep_orphans};
+use crate::ids::{AttemptId, EntryNumber, JobName, LogId};
+use crate::io::SharedIo;
+
+/// How a put of an entry ended. There is no third way: a put whose outcome is unknown is not over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The entry stands.
+    Ours,
+    /// Another attempt's entry stands there: stop everything, publish nothing more.
+    Fenced,
+}
+
+/// The log of one job in one store. Clones share it.
+#[derive(Clone)]
+pub struct LogClient<S: LogStore = CheckpointStorage> {
+    pub(super) store: S,
+    pub(super) io: SharedIo,
+    pub(super) job: JobName,
+    pub(super) log_id: LogId,
+}
+
+impl<S: LogStore> LogClient<S> {
+    /// The random id of this log.
+    pub fn log_id(&self) -> &LogId {
+        &self.log_id
+    }
+
+    /// The job it belongs to.
+    pub fn job(&self) -> &JobName {
+        &self.job
+    }
+
+    /// Where it is, for people.
+    pub fn url(&self) -> &str {
+        self.store.url()
+    }
+
+    /// Reads every entry. Entries that `known` has are not read again: an entry never changes.
+    ///
+    /// # Errors
+    /// [`LogError::Unreadable`] names the file; [`LogError::Store`] if the store is away.
+    pub async fn listing(&self, known: Option<&Listing>) -> Result<Listing, LogError> {
+        let failed = |doing, path: &str, source| self.failed(doing, path, source);
+        let paths = self.store.list(FOLDER).await.map_err(|e| failed("list", FOLDER, e))?;
+        let mut entries = Vec::new();
+        for (number, path) in paths.iter().filter_map(|path| Some((number_in(path)?, path))) {
+            if let Some(entry) = known.and_then(|known| known.get(number)) {
+                entries.push((number, entry.clone()));
+                continue;
+            }
+            // Gone between listing and reading: a cleaner was here.
+            let Some(bytes) = self.store.get(path).await.map_err(|e| failed("read", path, e))? else {
+                continue;
+            };
+            let entry: LogEntry = open(ENTRY_MAGIC, &bytes).map_err(|source| LogError::Unreadable {
+                path: path.clone(),
+                folder: self.store.url().to_owned(),
+                source,
+            })?;
+            entries.push((number, Arc::new(entry)));
+        }
+        Ok(entries.into_iter().collect())
+    }
+
+    /// Puts an entry at `number` and does not return before the outcome is certain, however long that takes.
+    pub async fn append(&self, number: EntryNumber, entry: LogEntry) -> Settled {
+        strike_before(&entry.body);
+        let mut pauses = Pauses::default();
+        let settled = loop {
+            match self.put_once(number, &entry).await {
+                Ok(ReadBack::Ours) => break Settled::Ours,
+                Ok(ReadBack::Foreign) => break Settled::Fenced,
+                Ok(ReadBack::Absent) => {}
+                Err(error) => {
+                    tracing::warn!(entry = number.0, %error, "the put of a log entry is not settled yet")
+                }
+            }
+            self.io.sleep(pauses.next()).await;
+        };
+        if settled == Settled::Ours {
+            strike_after(&entry.body);
+        }
+        settled
+    }
+
+    /// One put and, unless it is settled by that, one read-back.
+    pub(super) async fn put_once(&self, number: EntryNumber, entry: &LogEntry) -> Result<ReadBack, LogError> {
+        let path = path_of(number);
+        let answer = match self.store.create(&path, Bytes::from(seal(ENTRY_MAGIC, entry))).await {
+            Ok(PutResult::Created) => PutAnswer::Created,
+            Ok(PutResult::AlreadyExists) => PutAnswer::AlreadyExists,
+            Err(error) => {
+                tracing::warn!(entry = number.0, %error, "a put failed; it is read back");
+                PutAnswer::Error
+            }
+        };
+        match decide_after_put(answer) {
+            Some(settled) => Ok(settled),
+            None => self.read_back(number, entry.nonce).await,
+        }
+    }
+
+    async fn read_back(&self, number: EntryNumber, own: Nonce) -> Result<ReadBack, LogError> {
+        let path = path_of(number);
+        let bytes = self.store.get(&path).await.map_err(|e| self.failed("read back", &path, e))?;
+        let Some(bytes) = bytes else { return Ok(ReadBack::Absent) };
+        match open::<LogEntry>(ENTRY_MAGIC, &bytes) {
+            Ok(found) => Ok(read_back(own, Some(&found))),
+            // Not known to be ours: then nothing may be published. The next start names the file.
+            Err(error) => {
+                tracing::error!(%path, %error, "what stands at the entry cannot be read");
+                Ok(ReadBack::Foreign)
+            }
+        }
+    }
+
+    /// Deletes what a plan names, entries first. What fails is left for the next time.
+    pub async fn clean(&self, plan: CleanPlan) -> Vec<EntryNumber> {
+        let mut cleaned = Vec::new();
+        for checkpoint in plan.delete {
+            match self.clean_one(checkpoint.number, &checkpoint.folder, &plan.keep).await {
+                Ok(()) => cleaned.push(checkpoint.number),
+                Err(error) => {
+                    tracing::warn!(entry = checkpoint.number.0, %error, "a checkpoint was not cleaned")
+                }
+            }
+        }
+        cleaned
+    }
+
+    async fn clean_one(
+        &self,
+        number: EntryNumber,
+        folder: &str,
+        keep: &BTreeSet<String>,
+    ) -> Result<(), LogError> {
+        fault_point!("cleaner.entry.before");
+        self.delete(&path_of(number)).await?;
+        fault_point!("cleaner.entry.after");
+        fault_point!("cleaner.files.before");
+        let files = self.store.list(folder).await.map_err(|e| self.failed("list", folder, e))?;
+        for file in files.iter().filter(|file| !keep.contains(*file)) {
+            self.delete(file).await?;
+        }
+        fault_point!("cleaner.files.after");
+        Ok(())
+    }
+
+    /// Deletes files of lower attempts that no entry names. Only after the claim of `own`, whose listing is given.
+    ///
+    /// # Errors
+    /// The store failed; the next start tries again.
+    pub async fn sweep(&self, own: AttemptId, listing: &Listing) -> Result<usize, LogError> {
+        let all = self.store.list("").await.map_err(|e| self.failed("list", "", e))?;
+        let orphans = sweep_orphans(own, listing, &all);
+        for file in &orphans {
+            self.delete(file).await?;
+        }
+        Ok(orphans.len())
+    }
+
+    async fn delete(&self, path: &str) -> Result<(), LogError> {
+        self.store.delete(path).await.map_err(|e| self.failed("delete", path, e))
+    }
+
+    pub(super) fn failed(&self, doing: &'static str, path: &str, source: super::StoreError) -> LogError {
+        LogError::Store { doing, path: path.to_owned(), folder: self.store.url().to_owned(), source }
+    }
+}
+
+fn strike_before(body: &EntryBody) {
+    match body {
+        EntryBody::Checkpoint { .. } => {
+            fault_point!("commit_log.checkpoint.before");
+        }
+        EntryBody::Settled { .. } => {
+            fault_point!("commit_log.settled.before");
+        }
+        EntryBody::Finished => {
+            fault_point!("commit_log.finished.before");
+        }
+        EntryBody::Claim { .. } | EntryBody::Forgotten { .. } => {}
+    }
+}
+
+fn strike_after(body: &EntryBody) {
+    match body {
+        EntryBody::Checkpoint { .. } => {
+            fault_point!("commit_log.checkpoint.after");
+        }
+        EntryBody::Settled { .. } => {
+            fault_point!("commit_log.settled.after");
+        }
+        EntryBody::Finished => {
+            fault_point!("commit_log.finished.after");
+        }
+        EntryBody::Claim { .. } | EntryBody::Forgotten { .. } => {}
+    }
+}

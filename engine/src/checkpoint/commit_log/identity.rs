@@ -1,0 +1,92 @@
+//! `log/id`: whose folder this is, and the random id of its log.
+//!
+//! Owns: the object's content and how it comes into being. Does not own: its envelope (see [`super::bytes`]).
+//! Runs on: the I/O side, once per start.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::bytes::{IDENTITY_MAGIC, open, seal};
+use super::client::LogClient;
+use super::entry::{FOLDER, NonceSource, number_in};
+use super::error::LogError;
+use super::retry::Pauses;
+use super::store::{LogStore, PutResult};
+use crate::ids::{JobName, LogId};
+use crate::io::SharedIo;
+
+const PATH: &str = "log/id";
+/// A start gives up after this many failed tries; nothing is decided yet.
+pub(super) const START_TRIES_MAX: u32 = 6;
+
+/// Content of `log/id`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Identity {
+    job: JobName,
+    log_id: LogId,
+}
+
+impl<S: LogStore> LogClient<S> {
+    /// Opens the job's log in this store, or begins one.
+    ///
+    /// # Errors
+    /// [`LogError::WrongJob`] in another job's folder, [`LogError::NoIdentity`] and [`LogError::Unreadable`] in a damaged
+    /// one, [`LogError::Store`] if it cannot be reached.
+    pub async fn open(
+        store: S,
+        io: SharedIo,
+        job: JobName,
+        nonces: &mut NonceSource,
+    ) -> Result<Self, LogError> {
+        let mut pauses = Pauses::default();
+        loop {
+            let failed = match read(&store).await {
+                Ok(Some(identity)) => return Self::of(store, io, job, identity),
+                Ok(None) => match begin(&store, &job, nonces).await {
+                    Ok(()) => continue,
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            if pauses.taken() + 1 >= START_TRIES_MAX || !matches!(failed, LogError::Store { .. }) {
+                return Err(failed);
+            }
+            io.sleep(pauses.next()).await;
+        }
+    }
+
+    fn of(store: S, io: SharedIo, job: JobName, identity: Identity) -> Result<Self, LogError> {
+        if identity.job != job {
+            return Err(LogError::WrongJob { folder: store.url().to_owned(), owner: identity.job, job });
+        }
+        Ok(Self { store, io, job, log_id: identity.log_id })
+    }
+}
+
+async fn read(store: &impl LogStore) -> Result<Option<Identity>, LogError> {
+    let failed = |source| failed(store, "read", source);
+    let Some(bytes) = store.get(PATH).await.map_err(failed)? else { return Ok(None) };
+    let identity = open(IDENTITY_MAGIC, &bytes).map_err(|source| LogError::Unreadable {
+        path: PATH.to_owned(),
+        folder: store.url().to_owned(),
+        source,
+    })?;
+    Ok(Some(identity))
+}
+
+/// Creates the identity unless another start was faster; the caller reads it back in either case.
+async fn begin(store: &impl LogStore, job: &JobName, nonces: &mut NonceSource) -> Result<(), LogError> {
+    let listed = store.list(FOLDER).await.map_err(|source| failed(store, "list", source))?;
+    if listed.iter().any(|path| number_in(path).is_some()) {
+        return Err(LogError::NoIdentity { folder: store.url().to_owned() });
+    }
+    let identity = Identity { job: job.clone(), log_id: LogId(nonces.draw().to_string()) };
+    match store.create(PATH, Bytes::from(seal(IDENTITY_MAGIC, &identity))).await {
+        Ok(PutResult::Created | PutResult::AlreadyExists) => Ok(()),
+        Err(source) => Err(failed(store, "create", source)),
+    }
+}
+
+fn failed(store: &impl LogStore, doing: &'static str, source: super::StoreError) -> LogError {
+    LogError::Store { doing, path: PATH.to_owned(), folder: store.url().to_owned(), source }
+}

@@ -1,0 +1,308 @@
+//! The state machine of one attempt, from "claimed and restored" to its end.
+//!
+//! 1. *Start*: enumerators are restored; discoveries begin; splits go out as numbered mail.
+//! 2. *Recovered* by every subtask: from now on checkpoints are triggered.
+//! 3. A checkpoint: enumerators' snapshots, then the trigger behind all earlier mail (law 3); acknowledgements; the entry at own
+//!    last + 1; and only when it stands, the completion.
+//! 4. *Ended* by every subtask: the last checkpoint, repeated until complete; every sink reports it committed and has swept; the
+//!    entry `finished`; only then `Finish` (law 7).
+//! 5. Or a cancel, in order; or a failure; or an entry of another attempt, after which nothing more is said.
+//!
+//! Owns: the order of these. Does not own: its decisions about checkpoints (see [`crate::checkpoint::coordinator`]), the carrying
+//! out of [`MasterAction`]s, what follows the end. Runs on: the job manager's loop. Pure: events and facts in, actions out.
+
+mod checkpoints;
+mod commits;
+mod ending;
+mod event;
+mod log_writer;
+mod postbox;
+mod repeats;
+mod setup;
+mod sources;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use event::{Control, MasterAction, MasterEvent, MasterNotice};
+pub use setup::MasterSetup;
+
+use self::commits::CommitTracker;
+use self::log_writer::LogWriter;
+use self::postbox::Postbox;
+use self::repeats::Repeats;
+use self::sources::Sources;
+use super::attempt_end::{AttemptEnd, AttemptFailure};
+use super::plan::JobPlan;
+use crate::checkpoint::coordinator::CheckpointCoordinator;
+use crate::checkpoint::stats::CheckpointHistory;
+use crate::checkpoint::{CheckpointConfig, CheckpointMode};
+use crate::clock::Moment;
+use crate::ids::{AttemptId, CheckpointId, SubtaskId, VertexId};
+use crate::io::{BoxFuture, SharedIo};
+use crate::taskworker::mail::{Mail, MailBody, TaskEvent, TaskFailure, TaskReport};
+
+/// One attempt of a job.
+pub struct JobMaster {
+    plan: Arc<JobPlan>,
+    config: CheckpointConfig,
+    attempt: AttemptId,
+    all: BTreeSet<SubtaskId>,
+    phase: Phase,
+    cancel_wanted: bool,
+    recovered: BTreeSet<SubtaskId>,
+    ended: BTreeSet<SubtaskId>,
+    gone: BTreeSet<SubtaskId>,
+    coordinator: CheckpointCoordinator,
+    log: LogWriter,
+    commits: CommitTracker,
+    sources: Sources,
+    postbox: Postbox,
+    repeats: Repeats,
+    history: CheckpointHistory,
+    progress: BTreeMap<SubtaskId, (u64, u64)>,
+    transactions: (u64, u64),
+    cleaning: bool,
+    held_end: Option<AttemptEnd>,
+    now: Moment,
+    wall_ms: i64,
+    actions: Vec<MasterAction>,
+}
+
+/// Where the attempt stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Created, not started.
+    Created,
+    /// Recovering, then running, then waiting for the last checkpoint.
+    Running,
+    /// The last checkpoint is complete; the sinks commit.
+    Committing {
+        /// It.
+        last: CheckpointId,
+    },
+    /// The entry `finished` is being put.
+    WritingFinished,
+    /// `Finish` was said; who has finished is in `gone`.
+    Finishing,
+    /// `Cancel` was said; who has canceled is in `gone`.
+    Canceling {
+        /// What it said.
+        newest_completed: CheckpointId,
+    },
+    /// Nothing more is said.
+    Over,
+}
+
+impl JobMaster {
+    /// An attempt that has claimed the job and whose subtasks are being built. Send it [`MasterEvent::Start`].
+    pub fn new(setup: MasterSetup) -> Self {
+        setup.build()
+    }
+
+    /// What to do about `event`. Moments never go back.
+    pub fn handle(&mut self, now: Moment, wall_ms: i64, event: MasterEvent) -> Vec<MasterAction> {
+        if self.phase == Phase::Over {
+            return Vec::new();
+        }
+        (self.now, self.wall_ms) = (now, wall_ms);
+        match event {
+            MasterEvent::Start => self.start(),
+            MasterEvent::Task(report) => self.report(report),
+            MasterEvent::EntrySettled { number, outcome } => self.entry_settled(number, outcome),
+            MasterEvent::Found { vertex, result } => self.found(vertex, result),
+            MasterEvent::Control(Control::Cancel) => self.cancel_wanted = true,
+            MasterEvent::Control(Control::TriggerCheckpoint) => self.coordinator.request(),
+            MasterEvent::Cleaned { entries } => {
+                self.cleaning = false;
+                self.coordinator.cleaned(&entries);
+            }
+            MasterEvent::Tick => {}
+        }
+        self.advance();
+        std::mem::take(&mut self.actions)
+    }
+
+    /// When to send [`MasterEvent::Tick`], if nothing happens before.
+    pub fn next_timer(&self) -> Option<Moment> {
+        if matches!(self.phase, Phase::Created | Phase::Over) {
+            return None;
+        }
+        let timers = [
+            self.checkpoint_timer(),
+            self.repeats.due_at(),
+            self.postbox.next_due(),
+            self.sources.next_due().filter(|_| self.phase == Phase::Running),
+        ];
+        timers.into_iter().flatten().min()
+    }
+
+    /// The discovery that [`MasterAction::Discover`] asks for. Its result comes back as [`MasterEvent::Found`]; `None` means
+    /// that there is nothing to look for now.
+    pub fn discover(
+        &mut self,
+        vertex: VertexId,
+        io: &SharedIo,
+    ) -> Option<BoxFuture<Result<crate::api::source::AnyFound, crate::api::source::ConnectorError>>> {
+        self.sources.discover(self.now, vertex, io)
+    }
+
+    /// The last checkpoints, for people.
+    pub fn history(&self) -> &CheckpointHistory {
+        &self.history
+    }
+
+    /// The newest completed checkpoint; 0 if there is none.
+    pub fn newest_completed(&self) -> CheckpointId {
+        self.coordinator.newest_completed()
+    }
+
+    /// Whether the attempt is over.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// How many records the sources have read, and how many the sinks have written, in this attempt.
+    pub fn progress(&self) -> (u64, u64) {
+        let is_source = |s: &SubtaskId| self.plan.vertex(s.vertex).is_some_and(|v| v.is_source);
+        let read = self.progress.iter().filter(|(s, _)| is_source(s)).map(|(_, (read, _))| read).sum();
+        (read, self.progress.values().map(|(_, written)| written).sum())
+    }
+
+    /// How many transactions the sinks hold prepared, as they last said.
+    pub fn prepared_transactions(&self) -> u32 {
+        self.commits.prepared()
+    }
+
+    fn start(&mut self) {
+        if self.phase != Phase::Created {
+            return;
+        }
+        self.phase = Phase::Running;
+        let restored = self.sources.restore();
+        self.act_on_sources(restored);
+    }
+
+    fn report(&mut self, report: TaskReport) {
+        let TaskReport { attempt, subtask, event } = report;
+        if attempt != self.attempt || !self.all.contains(&subtask) {
+            tracing::debug!(%attempt, %subtask, "a report of another attempt is refused");
+            return;
+        }
+        match event {
+            TaskEvent::Recovered => self.subtask_recovered(subtask),
+            TaskEvent::MailAcked { seq } => self.postbox.acked(subtask, seq),
+            TaskEvent::Acknowledge(ack) => self.acknowledge(subtask, ack),
+            TaskEvent::Decline { id, reason } => self.decline(subtask, id, reason),
+            TaskEvent::Committed { uid, up_to, prepared, swept } => {
+                let up_to = up_to.min(self.coordinator.newest_completed());
+                self.commits.report(&uid, subtask, up_to, prepared, swept);
+            }
+            TaskEvent::TransactionsRecovered { committed, rolled_back } => {
+                self.transactions.0 += u64::from(committed);
+                self.transactions.1 += u64::from(rolled_back);
+            }
+            TaskEvent::Ended => self.subtask_ended(subtask),
+            TaskEvent::Finished if self.phase == Phase::Finishing => {
+                self.gone.insert(subtask);
+            }
+            TaskEvent::Canceled if matches!(self.phase, Phase::Canceling { .. }) => {
+                self.gone.insert(subtask);
+            }
+            TaskEvent::Finished | TaskEvent::Canceled => {}
+            TaskEvent::Progress { records_in, records_written } => {
+                self.progress.insert(subtask, (records_in, records_written));
+                let (records_read, records_written) = self.progress();
+                self.notice(MasterNotice::Progress { records_read, records_written });
+            }
+            TaskEvent::Failed(failure) => self.subtask_failed(subtask, failure),
+        }
+    }
+
+    fn subtask_recovered(&mut self, subtask: SubtaskId) {
+        if self.recovered.insert(subtask) && self.recovered.len() == self.all.len() {
+            self.coordinator.recovered(self.now);
+            let (committed, rolled_back) = self.transactions;
+            self.notice(MasterNotice::Recovered { committed, rolled_back });
+        }
+    }
+
+    fn subtask_ended(&mut self, subtask: SubtaskId) {
+        if self.ended.insert(subtask) && self.all_ended() {
+            self.notice(MasterNotice::AllEnded);
+        }
+    }
+
+    fn all_ended(&self) -> bool {
+        self.ended.len() == self.all.len()
+    }
+
+    fn subtask_failed(&mut self, subtask: SubtaskId, failure: TaskFailure) {
+        if let TaskFailure::Lost(lost) = failure {
+            self.end(AttemptEnd::Lost(lost));
+        } else if self.phase == Phase::Finishing && self.has_log() {
+            self.gone.insert(subtask); // `finished` stands in the log: nothing is left that could be lost
+        } else {
+            let name = self.plan.subtask_name(subtask);
+            self.fail(AttemptFailure::Task { subtask, name, source: failure });
+        }
+    }
+
+    /// Whatever can be done now that was not possible before this event.
+    fn advance(&mut self) {
+        if self.phase == Phase::Created {
+            return;
+        }
+        self.expire();
+        self.write();
+        self.cancel();
+        self.finish();
+        self.trigger();
+        if self.phase == Phase::Running {
+            let due = self.sources.due(self.now);
+            self.act_on_sources(Ok(due));
+        }
+        self.repeat();
+    }
+
+    fn has_log(&self) -> bool {
+        self.config.mode != CheckpointMode::None
+    }
+
+    fn fail(&mut self, cause: AttemptFailure) {
+        let cause = match self.cancel_wanted {
+            true => AttemptFailure::WhileCanceling(Box::new(cause)),
+            false => cause,
+        };
+        self.end(AttemptEnd::Failed { cause });
+    }
+
+    fn end(&mut self, end: AttemptEnd) {
+        if self.phase != Phase::Over {
+            self.phase = Phase::Over;
+            self.actions.push(MasterAction::End(end));
+        }
+    }
+
+    fn mail(&mut self, to: SubtaskId, body: MailBody) {
+        let mail = Mail { attempt: self.attempt, seq: None, body };
+        self.actions.push(MasterAction::Mail { to, mail });
+    }
+
+    fn mail_all(&mut self, body: MailBody) {
+        for to in self.all.clone() {
+            self.mail(to, body.clone());
+        }
+    }
+
+    fn notice(&mut self, notice: MasterNotice) {
+        self.actions.push(MasterAction::Notice(notice));
+    }
+}
+
+/// Mail that nobody has answered is said again after this.
+const MAIL_REPEAT: Duration = Duration::from_millis(500);

@@ -1,0 +1,164 @@
+//! Sinks as a connector writes them: in one part, or in two phases.
+//!
+//! Owns: the traits. Does not own: *when* anything is flushed, prepared, committed or rolled back: the one driver in
+//! [`crate::operator::sink_operator`] decides that. Runs on: the I/O side ([`crate::io::Io`]); every method may wait.
+
+use std::future::Future;
+
+use tidegate_state::StateType;
+
+use crate::api::source::{ConnectorContext, ConnectorError};
+use crate::element::Batch;
+use crate::operator::{CommitOutcome, TransactionName};
+
+/// A sink without transactions: what it has written stays, also when the job restores an older checkpoint (at-least-once).
+pub trait Sink: Clone + Send + 'static {
+    /// What it takes.
+    type Record: Clone + Send + 'static;
+    /// Writes for one subtask.
+    type Writer: Writer<Record = Self::Record>;
+
+    /// Refuses bad settings before anything runs.
+    ///
+    /// # Errors
+    /// What is wrong and how to mend it.
+    fn validate(&self) -> Result<(), ConnectorError> {
+        Ok(())
+    }
+
+    /// Opens the writer of one subtask.
+    fn open(
+        &self,
+        context: ConnectorContext,
+        subtask: u32,
+    ) -> impl Future<Output = Result<Self::Writer, ConnectorError>> + Send + use<Self>;
+}
+
+/// Writer of a [`Sink`].
+pub trait Writer: Send + 'static {
+    /// What it takes.
+    type Record;
+    /// Writes a batch.
+    fn write(
+        &mut self,
+        batch: Batch<Self::Record>,
+    ) -> impl Future<Output = Result<(), ConnectorError>> + Send;
+    /// Makes everything written durable. Called inside a snapshot before the acknowledgement, and at the end.
+    fn flush(&mut self) -> impl Future<Output = Result<(), ConnectorError>> + Send;
+}
+
+/// What a two-phase sink's parts are told about themselves.
+#[derive(Clone)]
+pub struct TwoPhaseContext {
+    /// Clock, I/O, waker.
+    pub connector: ConnectorContext,
+    /// Index of the subtask.
+    pub subtask: u32,
+    /// Number of subtasks.
+    pub parallelism: u32,
+    /// Name template: job, log, lineage and uid, this subtask, this attempt; `opened_after` is the restored checkpoint.
+    pub name: TransactionName,
+}
+
+/// A sink in two phases.
+pub trait TwoPhaseSink: Clone + Send + 'static {
+    /// What it takes.
+    type Record: Clone + Send + 'static;
+    /// What is needed to commit one transaction, beside its name. Operator state; restored by union.
+    type Committable: StateType;
+    /// Writes and prepares.
+    type Writer: TwoPhaseWriter<Record = Self::Record, Committable = Self::Committable>;
+    /// Commits, lists and rolls back, on a connection of its own.
+    type Committer: Committer<Committable = Self::Committable>;
+
+    /// Refuses bad settings before anything runs.
+    ///
+    /// # Errors
+    /// What is wrong and how to mend it.
+    fn validate(&self) -> Result<(), ConnectorError> {
+        Ok(())
+    }
+
+    /// Whether a prepared transaction keeps rows locked that later ones may need (updates in place): such sinks run with
+    /// max concurrent 1 and tolerable failures 0 (law 5).
+    fn holds_locks(&self) -> bool {
+        false
+    }
+
+    /// Opens the committer of one subtask. It is opened first, for recovery.
+    fn open_committer(
+        &self,
+        context: TwoPhaseContext,
+    ) -> impl Future<Output = Result<Self::Committer, ConnectorError>> + Send + use<Self>;
+
+    /// Opens the writer of one subtask, after its recovery is done.
+    fn open_writer(
+        &self,
+        context: TwoPhaseContext,
+    ) -> impl Future<Output = Result<Self::Writer, ConnectorError>> + Send + use<Self>;
+}
+
+/// Writer of a [`TwoPhaseSink`]. Opens a transaction lazily, with the first record.
+pub trait TwoPhaseWriter: Send + 'static {
+    /// What it takes.
+    type Record;
+    /// What it makes at a barrier.
+    type Committable: StateType;
+
+    /// Writes a batch into the open transaction, which it opens under `name` if there is none. (`name.opened_after` is the
+    /// last barrier seen, so every transaction of a subtask has a name of its own.)
+    ///
+    /// # Errors
+    /// The driver fails the subtask; a failed statement is never repeated behind its back.
+    fn write(
+        &mut self,
+        name: &TransactionName,
+        batch: Batch<Self::Record>,
+    ) -> impl Future<Output = Result<(), ConnectorError>> + Send;
+
+    /// Flushes and prepares the open transaction: afterwards it survives this process and can be committed by another one.
+    /// `None` if no record was written since the last time (an epoch without records makes no committable).
+    ///
+    /// # Errors
+    /// The driver fails the subtask, since the records are no longer held.
+    fn prepare(&mut self) -> impl Future<Output = Result<Option<Self::Committable>, ConnectorError>> + Send;
+
+    /// Throws the open, unprepared transaction away: orderly cancel only.
+    fn discard(&mut self) -> impl Future<Output = Result<(), ConnectorError>> + Send;
+}
+
+/// One prepared transaction, as the sink's state lists it.
+#[derive(Clone, Debug)]
+pub struct Prepared<C> {
+    /// Its name.
+    pub name: TransactionName,
+    /// The checkpoint whose barrier closed it.
+    pub closed_by: crate::ids::CheckpointId,
+    /// What the connector needs.
+    pub committable: C,
+}
+
+/// Committer of a [`TwoPhaseSink`].
+pub trait Committer: Send + 'static {
+    /// What it commits.
+    type Committable: StateType;
+
+    /// Commits one transaction. Idempotent: it may have been committed before, by this process or another one.
+    ///
+    /// # Errors
+    /// Only for faults of the connector itself; a server that is away is [`CommitOutcome::RetryAfter`].
+    fn commit(
+        &mut self,
+        item: &Prepared<Self::Committable>,
+    ) -> impl Future<Output = Result<CommitOutcome, ConnectorError>> + Send;
+
+    /// Lists left-overs on the server (prepared, staged or open) whose name has this sink's job, log id and uid, of any
+    /// lineage, subtask and attempt. Which of them may be rolled back is the driver's decision.
+    fn list(&mut self) -> impl Future<Output = Result<Vec<TransactionName>, ConnectorError>> + Send;
+
+    /// Rolls one transaction back; one that is gone is fine.
+    fn roll_back(
+        &mut self,
+        name: &TransactionName,
+    ) -> impl Future<Output = Result<(), ConnectorError>> + Send;
+}

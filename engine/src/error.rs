@@ -1,0 +1,190 @@
+//! Errors of the engine.
+//!
+//! Owns: [`JobError`] for user code, [`EngineError`] for everything else, and what a caller may do about one ([`Recovery`]).
+//! Does not own: errors of state ([`tidegate_state::StateError`]) and of connectors ([`crate::api::ConnectorError`]).
+//! Runs on: everywhere.
+
+use std::fmt;
+
+use crate::api::ConnectorError;
+use crate::ids::{CheckpointId, JobName};
+use crate::operator::LostTransaction;
+
+/// Any error of user code. Every `std::error::Error` converts into it with `?`; [`JobError::msg`] makes one from text.
+pub struct JobError {
+    source: Box<dyn std::error::Error + Send + Sync>,
+    restartable: bool,
+}
+
+/// The result of user code.
+pub type Result<T, E = JobError> = std::result::Result<T, E>;
+
+impl JobError {
+    /// An error from text.
+    pub fn msg(message: impl fmt::Display) -> Self {
+        Self { source: message.to_string().into(), restartable: true }
+    }
+
+    /// Marks it as one that no restart can mend.
+    #[must_use]
+    pub fn final_(mut self) -> Self {
+        self.restartable = false;
+        self
+    }
+
+    /// Whether a restart from the last checkpoint may help.
+    pub fn is_restartable(&self) -> bool {
+        self.restartable
+    }
+
+    /// The error and its sources, a line each.
+    pub fn full_text(&self) -> String {
+        let mut text = self.source.to_string();
+        let mut source = self.source.source();
+        while let Some(cause) = source {
+            text.push_str("\n  because ");
+            text.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        text
+    }
+}
+
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for JobError {
+    fn from(source: E) -> Self {
+        Self { source: Box::new(source), restartable: true }
+    }
+}
+
+impl fmt::Debug for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.full_text())
+    }
+}
+
+impl fmt::Display for JobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+/// What a caller may do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Restore the newest checkpoint and go on.
+    RestartFromCheckpoint,
+    /// Stop; somebody has to mend something first.
+    FailJob,
+    /// Another attempt owns the job: end the process, restart nothing.
+    Fenced,
+}
+
+/// An error of the engine.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The job graph cannot run as it was built.
+    #[error("{0}")]
+    Graph(#[from] crate::graph::GraphError),
+    /// Settings contradict each other or are out of range.
+    #[error("{setting}: {message}")]
+    Settings {
+        /// The setting.
+        setting: &'static str,
+        /// What is wrong and what would be right.
+        message: String,
+    },
+    /// A connector refused its settings, or failed at the job manager.
+    #[error("operator \"{operator}\": {message}")]
+    Connector {
+        /// The operator.
+        operator: String,
+        /// The error and its sources.
+        message: String,
+        /// Whether a restart may help.
+        restartable: bool,
+    },
+    /// The checkpoint folder refused, or the log says no.
+    #[error("{0}")]
+    Log(#[from] crate::checkpoint::commit_log::LogError),
+    /// Checkpoint storage cannot be used.
+    #[error("{0}")]
+    Storage(#[from] tidegate_state::StorageError),
+    /// The checkpoint does not fit this job.
+    #[error("{0}")]
+    Restore(#[from] crate::taskworker::restore::RestoreError),
+    /// A subtask failed and no restart strategy applies any more.
+    #[error("job \"{job}\" failed after {attempts} attempts: {cause}")]
+    JobFailed {
+        /// The job.
+        job: JobName,
+        /// How often it was started.
+        attempts: u32,
+        /// The last failure.
+        cause: String,
+    },
+    /// A listed transaction is gone.
+    #[error("{0}")]
+    Lost(Box<LostTransaction>),
+    /// A newer attempt has claimed the job.
+    #[error("job \"{job}\" was taken over: {detail}; this process has stopped and published nothing more")]
+    Fenced {
+        /// The job.
+        job: JobName,
+        /// Where it was noticed.
+        detail: String,
+    },
+    /// The newest checkpoint of a job that has finished.
+    #[error(
+        "job \"{job}\" has finished already (checkpoint {checkpoint}); \
+         start it in another checkpoint folder to run it again"
+    )]
+    AlreadyFinished {
+        /// The job.
+        job: JobName,
+        /// Its last checkpoint.
+        checkpoint: CheckpointId,
+    },
+    /// The process's own resources failed: a thread or a runtime could not be made.
+    #[error("{tried} failed")]
+    System {
+        /// What was tried.
+        tried: &'static str,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl EngineError {
+    /// What a caller may do about it.
+    pub fn recovery(&self) -> Recovery {
+        match self {
+            Self::Fenced { .. } => Recovery::Fenced,
+            Self::Storage(_) => Recovery::RestartFromCheckpoint,
+            Self::Connector { restartable: true, .. } => Recovery::RestartFromCheckpoint,
+            _ => Recovery::FailJob,
+        }
+    }
+
+    /// A connector's error with its operator's name.
+    pub fn of_connector(operator: &str, error: &ConnectorError) -> Self {
+        Self::Connector {
+            operator: operator.to_owned(),
+            message: error.full_text(),
+            restartable: error.restartable,
+        }
+    }
+}
+
+/// An error and its sources, a line each.
+pub fn chain_text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str("\n  because ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,94 @@
+//! Which channel a record takes.
+//!
+//! Owns: the rule. Does not own: buffers. Runs on: the sending slot.
+
+use std::sync::Arc;
+
+use tidegate_state::{KeyGroup, MaxParallelism, key_group_of, subtask_of};
+
+use crate::element::Batch;
+
+/// The hash of a record's key.
+pub type KeyHash<T> = Arc<dyn KeyHasher<T>>;
+
+/// Hashes the keys of a whole batch: one `dyn` call per batch.
+pub trait KeyHasher<T>: Send + Sync {
+    /// Appends the hash of each record's key.
+    fn hash_batch(&self, batch: &[T], hashes: &mut Vec<u64>);
+}
+
+/// The rule of an edge.
+#[derive(Clone)]
+pub enum Partitioner<T> {
+    /// Subtask *i* to subtask *i*.
+    Forward,
+    /// Batches in turn.
+    Rebalance,
+    /// By key group.
+    Hash {
+        /// Takes the hash of a record's key.
+        hasher: KeyHash<T>,
+    },
+}
+
+impl<T> std::fmt::Debug for Partitioner<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Forward => "Forward",
+            Self::Rebalance => "Rebalance",
+            Self::Hash { .. } => "Hash",
+        })
+    }
+}
+
+/// Splits batches over `channels` channels.
+#[derive(Debug)]
+pub struct Router<T> {
+    partitioner: Partitioner<T>,
+    max_parallelism: MaxParallelism,
+    /// Channel of each key group.
+    by_group: Vec<u32>,
+    next: usize,
+    hashes: Vec<u64>,
+}
+
+impl<T> Router<T> {
+    /// A router over `channels` channels; `start` spreads the first batches of different senders.
+    pub fn new(partitioner: Partitioner<T>, max_parallelism: MaxParallelism, channels: u32, start: u32) -> Self {
+        let by_group = match &partitioner {
+            Partitioner::Hash { .. } => (0..max_parallelism.get())
+                .map(|g| subtask_of(KeyGroup(g), channels, max_parallelism))
+                .collect(),
+            _ => Vec::new(),
+        };
+        let next = start as usize % channels.max(1) as usize;
+        Self { partitioner, max_parallelism, by_group, next, hashes: Vec::new() }
+    }
+
+    /// Moves each record into the buffer of its channel.
+    pub fn route(&mut self, batch: Batch<T>, buffers: &mut [Batch<T>]) {
+        match &self.partitioner {
+            Partitioner::Hash { hasher } if buffers.len() > 1 => {
+                self.hashes.clear();
+                hasher.hash_batch(&batch.values, &mut self.hashes);
+                let has_times = !batch.timestamps.is_empty();
+                for (i, (value, hash)) in batch.values.into_iter().zip(&self.hashes).enumerate() {
+                    let group = key_group_of(*hash, self.max_parallelism);
+                    let buffer = &mut buffers[self.by_group[group.0 as usize] as usize];
+                    buffer.values.push(value);
+                    if has_times {
+                        buffer.timestamps.push(batch.timestamps[i]);
+                    }
+                }
+            }
+            _ => {
+                let buffer = &mut buffers[self.next];
+                buffer.values.extend(batch.values);
+                buffer.timestamps.extend(batch.timestamps);
+                if matches!(self.partitioner, Partitioner::Rebalance) {
+                    self.next = (self.next + 1) % buffers.len();
+                }
+            }
+        }
+    }
+}

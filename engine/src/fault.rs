@@ -1,0 +1,13 @@
+//! Fault points, as the engine sees them.
+//!
+//! Owns: the payload with which a simulation unwinds out of a fault point. Does not own: the points and their arming
+//! ([`tidegate_state::fault`]). Runs on: everywhere.
+
+pub use tidegate_state::fault::{arm_from_env, set_handler};
+
+/// Panic payload of a simulated crash: whoever catches panics of user code lets this one through.
+#[derive(Clone, Copy, Debug)]
+pub struct SimulatedCrash {
+    /// The fault point it struck.
+    pub point: &'static str,
+}

@@ -1,0 +1,205 @@
+//! Keyed `process`: the user's function with state and timers of the current key.
+//!
+//! Owns: the operator's tables and timers, and the firing of event-time timers. Does not own: the tables' layout
+//! (see `tidegate_state`). Runs on: the slot's thread.
+
+use tidegate_state::{KeyGroupRange, KeyedBackend, MaxParallelism, StateDeclaration, StateError, StateFileReader, StateType, TimerTable};
+
+use super::{BatchCursor, FrozenKeyedState, Operator, OperatorPart, Output, Progress, TIMERS_PER_STEP_MAX};
+use crate::element::EventTime;
+use crate::error::JobError;
+use crate::ids::OperatorUid;
+
+/// What a keyed function knows of the record or timer it handles.
+pub struct KeyedContext<'a, K> {
+    key: &'a K,
+    hash: u64,
+    time: Option<EventTime>,
+    watermark: EventTime,
+    timers: &'a mut TimerTable<K>,
+}
+
+impl<K: StateType + Eq> KeyedContext<'_, K> {
+    /// The current key.
+    pub fn key(&self) -> &K {
+        self.key
+    }
+
+    /// Event time of the record, in milliseconds since 1970; `None` without watermarks. Of a timer: its time.
+    pub fn event_time_ms(&self) -> Option<i64> {
+        self.time.map(|t| t.0)
+    }
+
+    /// The current watermark, in milliseconds since 1970.
+    pub fn watermark_ms(&self) -> i64 {
+        self.watermark.0
+    }
+
+    /// Calls `on_timer` for the current key once the watermark reaches `at_ms`. Twice the same moment is one timer.
+    pub fn register_event_timer(&mut self, at_ms: i64) {
+        self.timers.register(self.key, self.hash, at_ms);
+    }
+
+    /// Takes a timer back.
+    pub fn delete_event_timer(&mut self, at_ms: i64) {
+        self.timers.delete(self.key, self.hash, at_ms);
+    }
+}
+
+/// A keyed function. For one without timers a closure will do.
+pub trait KeyedFunction<K: StateType + Eq, In, S: StateDeclaration<K>, Out>: Clone + Send + 'static {
+    /// Handles a record with the state of its key.
+    ///
+    /// # Errors
+    /// Any: the subtask fails with the operator's name.
+    fn process(
+        &mut self,
+        record: In,
+        state: &mut S::Handles<'_>,
+        context: &mut KeyedContext<'_, K>,
+        out: &mut Output<Out>,
+    ) -> Result<(), JobError>;
+
+    /// Handles an event-time timer.
+    ///
+    /// # Errors
+    /// As for `process`.
+    fn on_timer(
+        &mut self,
+        at_ms: i64,
+        state: &mut S::Handles<'_>,
+        context: &mut KeyedContext<'_, K>,
+        out: &mut Output<Out>,
+    ) -> Result<(), JobError> {
+        let _ = (at_ms, state, context, out);
+        Ok(())
+    }
+}
+
+/// A closure as a [`KeyedFunction`].
+#[derive(Clone, Debug)]
+pub struct FromClosure<F>(pub F);
+
+impl<K, In, S, Out, F> KeyedFunction<K, In, S, Out> for FromClosure<F>
+where
+    K: StateType + Eq,
+    S: StateDeclaration<K>,
+    F: for<'a, 'b, 'c> FnMut(
+            In,
+            &'a mut S::Handles<'b>,
+            &'a mut KeyedContext<'c, K>,
+            &'a mut Output<Out>,
+        ) -> Result<(), JobError>
+        + Clone
+        + Send
+        + 'static,
+{
+    fn process(
+        &mut self,
+        record: In,
+        state: &mut S::Handles<'_>,
+        context: &mut KeyedContext<'_, K>,
+        out: &mut Output<Out>,
+    ) -> Result<(), JobError> {
+        (self.0)(record, state, context, out)
+    }
+}
+
+/// The operator around a [`KeyedFunction`].
+pub struct KeyedProcess<K: StateType + Eq, S: StateDeclaration<K>, KF, F> {
+    uid: OperatorUid,
+    range: KeyGroupRange,
+    max_parallelism: MaxParallelism,
+    key_of: KF,
+    function: F,
+    tables: S::Tables,
+    timers: TimerTable<K>,
+    watermark: EventTime,
+}
+
+/// What a keyed operator is built with.
+pub struct KeyedParts<S, KF, F> {
+    /// Its uid.
+    pub uid: OperatorUid,
+    /// Its declared states.
+    pub states: S,
+    /// Takes the key from a record.
+    pub key_of: KF,
+    /// The user's function.
+    pub function: F,
+}
+
+impl<K: StateType + Eq, S: StateDeclaration<K>, KF, F> KeyedProcess<K, S, KF, F> {
+    /// Opens its tables for `range` and restores them from state files.
+    ///
+    /// # Errors
+    /// A file that does not fit the declared states.
+    pub fn open(
+        parts: KeyedParts<S, KF, F>,
+        range: KeyGroupRange,
+        max_parallelism: MaxParallelism,
+        files: &[StateFileReader<'_>],
+    ) -> Result<Self, StateError> {
+        let backend = KeyedBackend::heap(range, max_parallelism);
+        let mut tables = parts.states.open(&backend);
+        let mut timers = TimerTable::new(range, max_parallelism);
+        for file in files {
+            parts.states.restore(&mut tables, file, range)?;
+            timers.restore(file, range)?;
+        }
+        let KeyedParts { uid, key_of, function, .. } = parts;
+        Ok(Self { uid, range, max_parallelism, key_of, function, tables, timers, watermark: EventTime::MIN })
+    }
+}
+
+impl<K, S, KF, F, In, Out> Operator<In, Out> for KeyedProcess<K, S, KF, F>
+where
+    K: StateType + Eq,
+    S: StateDeclaration<K>,
+    KF: Fn(&In) -> K + 'static,
+    F: KeyedFunction<K, In, S, Out>,
+    In: 'static,
+    Out: 'static,
+{
+    fn process(&mut self, input: &mut BatchCursor<In>, out: &mut Output<Out>) -> Result<Progress, JobError> {
+        while let Some((record, time)) = input.next() {
+            let key = (self.key_of)(&record);
+            let hash = key.key_hash();
+            let mut state = S::bind(&mut self.tables, &key, hash);
+            let (watermark, timers) = (self.watermark, &mut self.timers);
+            let mut context = KeyedContext { key: &key, hash, time, watermark, timers };
+            out.time = time;
+            self.function.process(record, &mut state, &mut context, out)?;
+            if out.is_full() {
+                return Ok(if input.is_empty() { Progress::Done } else { Progress::More });
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    fn on_watermark(&mut self, watermark: EventTime, out: &mut Output<Out>) -> Result<Progress, JobError> {
+        self.watermark = self.watermark.max(watermark);
+        for _ in 0..TIMERS_PER_STEP_MAX {
+            if out.is_full() {
+                return Ok(Progress::More);
+            }
+            let Some((at, key)) = self.timers.pop_due(watermark.0) else { return Ok(Progress::Done) };
+            let hash = key.key_hash();
+            let mut state = S::bind(&mut self.tables, &key, hash);
+            let time = Some(EventTime(at));
+            let timers = &mut self.timers;
+            let mut context = KeyedContext { key: &key, hash, time, watermark: self.watermark, timers };
+            out.time = time;
+            self.function.on_timer(at, &mut state, &mut context, out)?;
+        }
+        Ok(Progress::More)
+    }
+
+    fn freeze(&mut self) -> Option<OperatorPart> {
+        let mut tables = Vec::new();
+        S::freeze(&mut self.tables, &mut tables);
+        tables.push(self.timers.freeze());
+        let keyed = FrozenKeyedState { range: self.range, max_parallelism: self.max_parallelism, tables };
+        Some(OperatorPart { uid: self.uid.clone(), keyed: Some(keyed), lists: Vec::new(), comes_later: false })
+    }
+}

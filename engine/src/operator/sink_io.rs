@@ -1,0 +1,266 @@
+//! The I/O side of a two-phase sink: one future that writes and prepares, one that commits, lists and rolls back.
+//!
+//! Owns: the connector's writer and committer, the retry of "retry after", the order of recovery: the restored committables this
+//! subtask owns are committed, then left-overs are swept, and only then a writer opens (law 6). Does not own: *what* may be
+//! committed or rolled back (see [`super::commit_driver`]). Runs on: [`crate::io::Io`]. Talks with the slot through bounded channels.
+
+use std::time::Duration;
+
+use tidegate_state::fault_point;
+use tokio::sync::mpsc;
+
+use super::commit_driver::{owned, to_roll_back};
+use super::transaction::{CommitOutcome, TransactionName};
+use crate::api::{Committer, ConnectorError, Prepared, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter};
+use crate::element::Batch;
+use crate::ids::CheckpointId;
+
+/// Commands in flight between a slot and a writer or committer.
+pub const COMMANDS_MAX: usize = 4;
+/// Events in flight back.
+pub const EVENTS_MAX: usize = 64;
+
+/// What the slot asks of the writer.
+#[derive(Debug)]
+pub enum WriterCommand<T> {
+    /// Write into the open transaction, opening it under this name if need be.
+    Write(TransactionName, Batch<T>),
+    /// Prepare what was written since the last time.
+    Prepare(CheckpointId),
+    /// Throw the open transaction away.
+    Discard,
+}
+
+/// What the slot asks of the committer.
+#[derive(Debug)]
+pub enum CommitterCommand<C> {
+    /// Commit these in order.
+    Commit(Vec<Prepared<C>>),
+    /// Roll back left-overs of lower attempts that are not among these.
+    Sweep(Vec<TransactionName>),
+    /// Roll back these.
+    RollBack(Vec<TransactionName>),
+}
+
+/// What the I/O side tells the slot.
+#[derive(Debug)]
+pub enum SinkEvent<C> {
+    /// Recovery is done: how many were committed and rolled back.
+    Recovered {
+        /// Restored committables that were committed now or before.
+        committed: u32,
+        /// Left-overs that were rolled back.
+        rolled_back: u32,
+    },
+    /// Everything before barrier `id` is prepared.
+    Prepared(CheckpointId, Option<C>),
+    /// Answer to the commit of one transaction.
+    Outcome(TransactionName, CommitOutcome),
+    /// A sweep is done.
+    Swept,
+    /// The open transaction is thrown away.
+    Discarded,
+    /// The listed transactions are rolled back.
+    RolledBack,
+    /// A restored transaction is gone.
+    LostAtRecovery(super::LostTransaction),
+    /// The connector failed.
+    Failed(ConnectorError),
+}
+
+/// The slot is gone: the future ends.
+struct SlotGone;
+
+/// Sends events and wakes the slot.
+pub struct EventSender<C> {
+    tx: mpsc::Sender<SinkEvent<C>>,
+    context: TwoPhaseContext,
+}
+
+impl<C> EventSender<C> {
+    /// Sends on `tx`.
+    pub fn new(tx: mpsc::Sender<SinkEvent<C>>, context: TwoPhaseContext) -> Self {
+        Self { tx, context }
+    }
+
+    async fn send(&self, event: SinkEvent<C>) -> Result<(), SlotGone> {
+        self.tx.send(event).await.map_err(|_| SlotGone)?;
+        self.context.connector.waker.wake();
+        Ok(())
+    }
+
+    async fn fail(&self, error: ConnectorError) {
+        let _ = self.send(SinkEvent::Failed(error)).await;
+    }
+}
+
+enum Stop {
+    Gone,
+    Failed(ConnectorError),
+    Lost(super::LostTransaction),
+}
+
+impl From<SlotGone> for Stop {
+    fn from(_: SlotGone) -> Self {
+        Self::Gone
+    }
+}
+
+impl From<ConnectorError> for Stop {
+    fn from(error: ConnectorError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Runs the writer until the slot goes away or the connector fails.
+pub async fn run_writer<S: TwoPhaseSink>(
+    sink: S,
+    mut commands: mpsc::Receiver<WriterCommand<S::Record>>,
+    events: EventSender<S::Committable>,
+) {
+    if let Err(Stop::Failed(error)) = write_loop(sink, &mut commands, &events).await {
+        events.fail(error).await;
+    }
+}
+
+async fn write_loop<S: TwoPhaseSink>(
+    sink: S,
+    commands: &mut mpsc::Receiver<WriterCommand<S::Record>>,
+    events: &EventSender<S::Committable>,
+) -> Result<(), Stop> {
+    let opening = sink.open_writer(events.context.clone());
+    drop(sink);
+    let mut writer = opening.await?;
+    while let Some(command) = commands.recv().await {
+        // A place for another command is free again.
+        events.context.connector.waker.wake();
+        match command {
+            WriterCommand::Write(name, batch) => {
+                fault_point!("sink.write.before");
+                writer.write(&name, batch).await?;
+                fault_point!("sink.write.after");
+            }
+            WriterCommand::Prepare(id) => {
+                fault_point!("sink.prepare.before");
+                let committable = writer.prepare().await?;
+                fault_point!("sink.prepare.after");
+                events.send(SinkEvent::Prepared(id, committable)).await?;
+            }
+            WriterCommand::Discard => {
+                writer.discard().await?;
+                events.send(SinkEvent::Discarded).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Recovers, then runs the committer until the slot goes away or the connector fails.
+pub async fn run_committer<S: TwoPhaseSink>(
+    sink: S,
+    restored: Vec<Prepared<S::Committable>>,
+    mut commands: mpsc::Receiver<CommitterCommand<S::Committable>>,
+    events: EventSender<S::Committable>,
+) {
+    match commit_loop(sink, restored, &mut commands, &events).await {
+        Ok(()) | Err(Stop::Gone) => {}
+        Err(Stop::Failed(error)) => events.fail(error).await,
+        Err(Stop::Lost(lost)) => {
+            let _ = events.send(SinkEvent::LostAtRecovery(lost)).await;
+        }
+    }
+}
+
+async fn commit_loop<S: TwoPhaseSink>(
+    sink: S,
+    restored: Vec<Prepared<S::Committable>>,
+    commands: &mut mpsc::Receiver<CommitterCommand<S::Committable>>,
+    events: &EventSender<S::Committable>,
+) -> Result<(), Stop> {
+    let opening = sink.open_committer(events.context.clone());
+    drop(sink);
+    let mut committer = opening.await?;
+    recover(&mut committer, restored, events).await?;
+    while let Some(command) = commands.recv().await {
+        events.context.connector.waker.wake();
+        match command {
+            CommitterCommand::Commit(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    if i > 0 {
+                        fault_point!("sink.commit.between");
+                    }
+                    let outcome = commit_one(&mut committer, item, events).await?;
+                    events.send(SinkEvent::Outcome(item.name.clone(), outcome)).await?;
+                }
+            }
+            CommitterCommand::Sweep(listed) => {
+                sweep(&mut committer, &listed, events).await?;
+                events.send(SinkEvent::Swept).await?;
+            }
+            CommitterCommand::RollBack(names) => {
+                roll_back(&mut committer, &names).await?;
+                events.send(SinkEvent::RolledBack).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Recovery in the order of law 6: listed ones first, then the sweep; the writer opens after that.
+async fn recover<C: Committer>(
+    committer: &mut C,
+    restored: Vec<Prepared<C::Committable>>,
+    events: &EventSender<C::Committable>,
+) -> Result<(), Stop> {
+    fault_point!("sink.recover.before");
+    let context = &events.context;
+    let mine = owned(&restored, context.subtask, context.parallelism);
+    for item in &mine {
+        let outcome = commit_one(committer, item, events).await?;
+        if let CommitOutcome::Lost { reason } = outcome {
+            let (name, closed_by) = (item.name.clone(), item.closed_by);
+            return Err(Stop::Lost(super::LostTransaction { name, closed_by, reason }));
+        }
+    }
+    let listed: Vec<TransactionName> = restored.into_iter().map(|p| p.name).collect();
+    let rolled_back = sweep(committer, &listed, events).await?;
+    fault_point!("sink.recover.after");
+    let committed = u32::try_from(mine.len()).unwrap_or(u32::MAX);
+    events.send(SinkEvent::Recovered { committed, rolled_back }).await?;
+    Ok(())
+}
+
+async fn commit_one<C: Committer>(
+    committer: &mut C,
+    item: &Prepared<C::Committable>,
+    events: &EventSender<C::Committable>,
+) -> Result<CommitOutcome, Stop> {
+    loop {
+        fault_point!("sink.commit.before");
+        let outcome = committer.commit(item).await?;
+        fault_point!("sink.commit.after");
+        let CommitOutcome::RetryAfter { ms, .. } = outcome else { return Ok(outcome) };
+        events.send(SinkEvent::Outcome(item.name.clone(), outcome)).await?;
+        events.context.connector.io.sleep(Duration::from_millis(ms)).await;
+    }
+}
+
+async fn sweep<C: Committer>(
+    committer: &mut C,
+    listed: &[TransactionName],
+    events: &EventSender<C::Committable>,
+) -> Result<u32, Stop> {
+    let left_overs = committer.list().await?;
+    let names = to_roll_back(left_overs, listed, &events.context.name, events.context.parallelism);
+    roll_back(committer, &names).await?;
+    Ok(u32::try_from(names.len()).unwrap_or(u32::MAX))
+}
+
+async fn roll_back<C: Committer>(committer: &mut C, names: &[TransactionName]) -> Result<(), Stop> {
+    for name in names {
+        fault_point!("sink.rollback.before");
+        committer.roll_back(name).await?;
+        fault_point!("sink.rollback.after");
+    }
+    Ok(())
+}

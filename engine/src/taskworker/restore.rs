@@ -1,0 +1,183 @@
+//! Brings the state of a checkpoint to the subtasks that start from it.
+//!
+//! Keyed state is restored by key-group range from every old file that overlaps it; operator list state is split or handed to
+//! everyone (union). Types are checked against the *writer's* schema when a state is opened.
+//!
+//! Owns: reading files, redistribution, `ended`. Does not own: which checkpoint (the commit log), whether it fits
+//! ([`crate::checkpoint::restore_check`]). Runs on: [`load`] on the I/O side, the rest on the slot's thread.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use tidegate_state::{
+    CheckpointStorage, KeyGroupRange, Redistribution, StateError, StateFileReader, StateType, StorageError, decode_list,
+    fault_point,
+};
+
+use crate::checkpoint::manifest::{KeyedStateHandle, Manifest, OperatorState, StateBlob};
+use crate::ids::{CheckpointId, OperatorUid};
+
+/// A checkpoint that cannot be restored into this job.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// A file of the checkpoint is gone.
+    #[error(
+        "checkpoint {checkpoint}: {path} is missing in {url}\n  \
+         help: restore another retained checkpoint (`--restore URL#id`), or start over with `--restore none`"
+    )]
+    Missing {
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// The file.
+        path: String,
+        /// The folder.
+        url: String,
+    },
+    /// Storage failed while reading.
+    #[error("checkpoint {checkpoint}: {path} could not be read")]
+    Storage {
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: StorageError,
+    },
+    /// A state does not fit its declaration, or its bytes are damaged.
+    #[error("the state of operator \"{operator}\" does not fit this job\n\n{source}\n\n  checkpoint {checkpoint}, {place}")]
+    State {
+        /// The operator.
+        operator: OperatorUid,
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// File, or "inline".
+        place: String,
+        /// What does not fit.
+        source: StateError,
+    },
+}
+
+/// Everything a job's subtasks restore from; shared by all of them.
+#[derive(Debug, Default)]
+pub struct Restored {
+    /// The checkpoint; 0 for a start without one.
+    pub checkpoint: CheckpointId,
+    operators: BTreeMap<OperatorUid, RestoredOperator>,
+}
+
+/// State of one operator over all its old subtasks.
+#[derive(Debug, Default)]
+struct RestoredOperator {
+    files: Vec<(KeyedStateHandle, Bytes)>,
+    /// By name: the framed list of each old subtask.
+    lists: BTreeMap<String, (Redistribution, Vec<Vec<u8>>)>,
+    ended: Vec<bool>,
+}
+
+/// Reads every file that `manifest` names.
+///
+/// # Errors
+/// A file that is missing or cannot be read.
+pub async fn load(storage: &CheckpointStorage, manifest: &Manifest) -> Result<Restored, RestoreError> {
+    let mut operators = BTreeMap::new();
+    for operator in &manifest.operators {
+        fault_point!("restore.read.before");
+        operators.insert(operator.uid.clone(), load_operator(storage, manifest.checkpoint, operator).await?);
+        fault_point!("restore.read.after");
+    }
+    Ok(Restored { checkpoint: manifest.checkpoint, operators })
+}
+
+async fn load_operator(
+    storage: &CheckpointStorage,
+    checkpoint: CheckpointId,
+    operator: &OperatorState,
+) -> Result<RestoredOperator, RestoreError> {
+    let mut restored = RestoredOperator { ended: operator.ended.clone(), ..RestoredOperator::default() };
+    for subtask in &operator.subtasks {
+        if let Some(handle) = &subtask.keyed {
+            let bytes = read(storage, checkpoint, &handle.path).await?;
+            restored.files.push((handle.clone(), bytes));
+        }
+        for list in &subtask.lists {
+            let bytes = match &list.blob {
+                StateBlob::Inline(bytes) => bytes.clone(),
+                StateBlob::File(path, _) => read(storage, checkpoint, path).await?.to_vec(),
+            };
+            let entry = restored.lists.entry(list.name.clone());
+            entry.or_insert_with(|| (list.redistribution, Vec::new())).1.push(bytes);
+        }
+    }
+    Ok(restored)
+}
+
+async fn read(storage: &CheckpointStorage, checkpoint: CheckpointId, path: &str) -> Result<Bytes, RestoreError> {
+    let found = storage.get(path).await;
+    let found = found.map_err(|source| RestoreError::Storage { checkpoint, path: path.to_owned(), source })?;
+    found.ok_or_else(|| RestoreError::Missing { checkpoint, path: path.to_owned(), url: storage.url().to_owned() })
+}
+
+impl Restored {
+    /// Opens the state files of `uid` that overlap `range`.
+    ///
+    /// # Errors
+    /// A damaged file.
+    pub fn keyed_files(&self, uid: &OperatorUid, range: KeyGroupRange) -> Result<Vec<StateFileReader<'_>>, RestoreError> {
+        let Some(operator) = self.operators.get(uid) else { return Ok(Vec::new()) };
+        let overlapping = operator.files.iter().filter(|(handle, _)| !handle.range.intersect(&range).is_empty());
+        overlapping
+            .map(|(handle, bytes)| {
+                StateFileReader::open_named(&handle.path, bytes).map_err(|e| self.state_error(uid, &handle.path, e))
+            })
+            .collect()
+    }
+
+    /// The elements of an operator list state that fall to one subtask.
+    ///
+    /// # Errors
+    /// Damaged bytes, or elements that cannot be read as `T`.
+    pub fn list<T: StateType>(
+        &self,
+        uid: &OperatorUid,
+        name: &str,
+        subtask: u32,
+        parallelism: u32,
+    ) -> Result<Vec<T>, RestoreError> {
+        let Some((mode, blobs)) = self.operators.get(uid).and_then(|o| o.lists.get(name)) else { return Ok(Vec::new()) };
+        let unchanged = blobs.len() == parallelism as usize && *mode == Redistribution::Split;
+        let mut elements = Vec::new();
+        for (old, blob) in blobs.iter().enumerate() {
+            if unchanged && old != subtask as usize {
+                continue;
+            }
+            let list = decode_list::<T>(blob).map_err(|e| self.state_error(uid, &format!("list \"{name}\""), e))?;
+            elements.extend(list);
+        }
+        if *mode == Redistribution::Split && !unchanged {
+            elements = elements.into_iter().skip(subtask as usize).step_by(parallelism as usize).collect();
+        }
+        Ok(elements)
+    }
+
+    /// Whether subtask `subtask` had ended. After a rescale only a vertex of which *all* subtasks had ended counts as ended.
+    pub fn ended(&self, uid: &OperatorUid, subtask: u32, parallelism: u32) -> bool {
+        let Some(operator) = self.operators.get(uid) else { return false };
+        if operator.ended.len() == parallelism as usize {
+            operator.ended.get(subtask as usize).copied().unwrap_or(false)
+        } else {
+            !operator.ended.is_empty() && operator.ended.iter().all(|e| *e)
+        }
+    }
+
+    /// A state error with its place.
+    pub fn state_error(&self, uid: &OperatorUid, place: &str, source: StateError) -> RestoreError {
+        RestoreError::State {
+            operator: uid.clone(),
+            checkpoint: self.checkpoint,
+            place: place.to_owned(),
+            source,
+        }
+    }
+}

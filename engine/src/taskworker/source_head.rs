@@ -1,0 +1,175 @@
+//! A head that reads splits.
+//!
+//! Mail with splits and triggers is one ordered queue: splits assigned after the enumerator's snapshot *n* wait behind trigger
+//! *n*, so they are in the reader's state only from snapshot *n + 1* on (the split law, [`crate::api::source`]).
+//!
+//! Owns: the reader, that queue, the end of data. Does not own: the enumerator. Runs on: the slot's thread.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tidegate_state::{Redistribution, decode_list, encode_list, fault_point};
+
+use super::head::{Head, Taken};
+use crate::api::{ConnectorError, ReadStatus, SourceOutput, SplitReader};
+use crate::element::CheckpointBarrier;
+use crate::ids::{CheckpointId, OperatorUid};
+use crate::operator::{AnyStage, OperatorPart, Stage, StageContext, StageElement};
+use crate::taskworker::mail::{MailBody, TaskFailure};
+
+/// Name of the operator list state that holds a reader's splits.
+pub const SPLITS: &str = "splits";
+
+/// Head of a subtask that starts with a source.
+pub struct SourceHead<R: SplitReader> {
+    name: Arc<str>,
+    uid: OperatorUid,
+    reader: R,
+    chain: Box<dyn Stage<R::Record>>,
+    mail: VecDeque<MailBody>,
+    newest_trigger: CheckpointId,
+    no_more_splits: bool,
+    ended: bool,
+    records_in: u64,
+}
+
+impl<R: SplitReader> std::fmt::Debug for SourceHead<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SourceHead").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<R: SplitReader> SourceHead<R> {
+    /// Puts `chain` behind `reader`, which has its restored splits already.
+    pub fn new(name: Arc<str>, uid: OperatorUid, reader: R, chain: Box<dyn Stage<R::Record>>) -> Self {
+        let records_in = reader.restored_records();
+        Self {
+            name,
+            uid,
+            reader,
+            chain,
+            mail: VecDeque::new(),
+            newest_trigger: CheckpointId(0),
+            no_more_splits: false,
+            ended: false,
+            records_in,
+        }
+    }
+
+    fn failure(&self, error: &ConnectorError) -> TaskFailure {
+        TaskFailure::Operator {
+            operator: self.name.to_string(),
+            message: error.full_text(),
+            restartable: error.restartable,
+        }
+    }
+
+    /// Applies assignments that no trigger stands in front of.
+    fn apply_mail(&mut self) -> Result<(), TaskFailure> {
+        while let Some(mail) = self.mail.pop_front() {
+            match mail {
+                MailBody::AssignSplits { splits } => {
+                    let added = decode_list::<R::Split>(&splits)
+                        .map_err(|e| ConnectorError::fatal("splits sent by the job manager cannot be read").caused_by(e))
+                        .and_then(|splits| self.reader.add_splits(splits));
+                    added.map_err(|e| self.failure(&e))?;
+                }
+                MailBody::NoMoreSplits => self.no_more_splits = true,
+                trigger => {
+                    self.mail.push_front(trigger);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: SplitReader> Head for SourceHead<R> {
+    fn chain(&mut self) -> &mut dyn AnyStage {
+        &mut *self.chain
+    }
+
+    fn note(&mut self) -> bool {
+        false
+    }
+
+    fn awaits_barrier(&self) -> bool {
+        matches!(self.mail.front(), Some(MailBody::Trigger(_)))
+    }
+
+    fn take_barrier(&mut self) -> Option<CheckpointBarrier> {
+        while let Some(MailBody::Trigger(barrier)) = self.mail.front() {
+            let barrier = *barrier;
+            self.mail.pop_front();
+            if barrier.id > self.newest_trigger {
+                self.newest_trigger = barrier.id;
+                return Some(barrier);
+            }
+        }
+        None
+    }
+
+    fn take_declined(&mut self) -> Vec<CheckpointId> {
+        Vec::new()
+    }
+
+    fn take_input(&mut self, cx: &mut StageContext) -> Result<Taken, TaskFailure> {
+        self.apply_mail()?;
+        if self.ended {
+            return Ok(Taken::Nothing);
+        }
+        cx.operator = Arc::clone(&self.name);
+        let mut output = SourceOutput::with_room(cx.limits.batch_records);
+        let status = self.reader.poll(&mut output).map_err(|e| self.failure(&e))?;
+        let batch = output.take();
+        debug_assert!(batch.len() <= cx.limits.batch_records, "a reader emitted more than there was room for");
+        if !batch.is_empty() {
+            self.records_in += batch.len() as u64;
+            self.chain.push(StageElement::Records(batch), cx)?;
+            return Ok(Taken::Element);
+        }
+        match status {
+            ReadStatus::Idle if self.no_more_splits => {
+                self.ended = true;
+                self.chain.push(StageElement::EndOfData, cx)?;
+                Ok(Taken::EndOfData)
+            }
+            ReadStatus::Pending(Some(moment)) => {
+                cx.wake_at(moment);
+                Ok(Taken::Nothing)
+            }
+            ReadStatus::More => Ok(Taken::Element),
+            ReadStatus::Pending(None) | ReadStatus::Idle => Ok(Taken::Nothing),
+        }
+    }
+
+    fn freeze(&mut self, _barrier: &CheckpointBarrier) -> Option<OperatorPart> {
+        fault_point!("source.snapshot.before");
+        let splits = encode_list(&self.reader.snapshot());
+        fault_point!("source.snapshot.after");
+        let lists = vec![(SPLITS.to_owned(), Redistribution::Split, splits)];
+        Some(OperatorPart { uid: self.uid.clone(), keyed: None, lists, comes_later: false })
+    }
+
+    fn source_mail(&mut self, mail: MailBody) -> Result<(), TaskFailure> {
+        self.mail.push_back(mail);
+        self.apply_mail()
+    }
+
+    fn is_source(&self) -> bool {
+        true
+    }
+
+    fn is_closed(&self) -> bool {
+        self.ended
+    }
+
+    fn notify_complete(&mut self) {
+        self.reader.notify_complete();
+    }
+
+    fn records_in(&self) -> u64 {
+        self.records_in
+    }
+}

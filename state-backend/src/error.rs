@@ -19,17 +19,17 @@ pub enum StateError {
     )]
     SchemaMismatch {
         /// The operator's uid.
-        operator: String,
+        operator: Box<str>,
         /// The state's name.
-        state: String,
+        state: Box<str>,
         /// Its kind.
         kind: StateKind,
         /// The path to the place, such as `amount_cents`, `(value)`, `(key)` or `(map key).x`.
-        field: String,
+        field: Box<str>,
         /// What was written there.
-        was: String,
+        was: Box<str>,
         /// What is declared there.
-        is: String,
+        is: Box<str>,
     },
     /// A stored state has another kind than the declared one.
     #[error(
@@ -38,9 +38,9 @@ pub enum StateError {
     )]
     KindMismatch {
         /// The operator's uid.
-        operator: String,
+        operator: Box<str>,
         /// The state's name.
-        state: String,
+        state: Box<str>,
         /// The stored kind.
         was: StateKind,
         /// The declared kind.
@@ -53,7 +53,7 @@ pub enum StateError {
     )]
     MaxParallelismMismatch {
         /// The operator's uid.
-        operator: String,
+        operator: Box<str>,
         /// The stored number.
         was: u16,
         /// The job's number.
@@ -63,23 +63,23 @@ pub enum StateError {
     #[error("{file} is damaged in its {section}; restore from another checkpoint")]
     DamagedFile {
         /// The file's name, as far as it is known.
-        file: String,
+        file: Box<str>,
         /// The part of it: `header`, or a state and key group.
-        section: String,
+        section: Box<str>,
         /// What is wrong there.
         #[source]
-        source: FileDefect,
+        source: Box<FileDefect>,
     },
     /// A value in a sound file cannot be decoded.
     #[error("a value in {section} of {file} cannot be decoded")]
     Undecodable {
         /// The file's name, as far as it is known.
-        file: String,
+        file: Box<str>,
         /// The state and key group, or the list.
-        section: String,
+        section: Box<str>,
         /// Why not.
         #[source]
-        source: CodecError,
+        source: Box<CodecError>,
     },
 }
 

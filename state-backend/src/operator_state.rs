@@ -69,11 +69,14 @@ pub fn decode_list<T: StateType>(bytes: &[u8]) -> Result<Vec<T>, StateError> {
     let (header, mut body) = unseal::<Header>(&OPERATOR_LIST, BLOB, bytes)?;
     let found = hash_bytes(body);
     if found != header.checksum {
-        let source = FileDefect::WrongChecksum { expected: header.checksum, found };
+        let source = Box::new(FileDefect::WrongChecksum { expected: header.checksum, found });
         return Err(StateError::DamagedFile { file: BLOB.into(), section: "items".into(), source });
     }
-    let undecodable =
-        |source| StateError::Undecodable { file: BLOB.into(), section: "the list".into(), source };
+    let undecodable = |source| StateError::Undecodable {
+        file: BLOB.into(),
+        section: "the list".into(),
+        source: Box::new(source),
+    };
     T::check(&header.schema).map_err(|source| undecodable(CodecError::Mismatch { source }))?;
     let same = T::schema() == header.schema;
     let mut items = Vec::new();
@@ -114,9 +117,8 @@ mod tests {
     #[test]
     fn a_list_of_another_type_names_both() {
         let error = decode_list::<i64>(&encode_list(&[1i32])).unwrap_err();
-        let StateError::Undecodable { source: CodecError::Mismatch { source }, .. } = error else {
-            panic!("{error:?}");
-        };
+        let StateError::Undecodable { source, .. } = error else { panic!("{error:?}") };
+        let CodecError::Mismatch { source } = *source else { panic!("{source:?}") };
         assert_eq!((&*source.was, &*source.is), ("i32", "i64"));
     }
 

@@ -50,7 +50,8 @@ impl<T, K: StateType + Eq, KeyOf: Fn(&T) -> K> Keyed<T, K, KeyOf> {
         for record in self.0 {
             let mut context = Context((self.1)(&record));
             let key = context.0.clone();
-            f(record, S::bind(&mut tables, &key, key.key_hash()), &mut context, &mut output).unwrap();
+            f(record, S::bind(&mut tables, &key, key.key_hash()), &mut context, &mut output)
+                .expect("the heap backend does not fail");
         }
         output.0
     }

@@ -14,17 +14,14 @@ use super::read::reserve;
 use super::{CodecError, StateType, read_length, write_length};
 use crate::schema::{Schema, SchemaMismatch};
 
-fn list_item<'w>(writer: &'w Schema, own: fn() -> Schema) -> Result<&'w Schema, SchemaMismatch> {
+fn list_item(writer: &Schema, own: fn() -> Schema) -> Result<&Schema, SchemaMismatch> {
     match writer {
         Schema::List(item) => Ok(item),
         _ => Err(SchemaMismatch::between(writer, &own())),
     }
 }
 
-fn map_parts<'w>(
-    writer: &'w Schema,
-    own: fn() -> Schema,
-) -> Result<(&'w Schema, &'w Schema), SchemaMismatch> {
+fn map_parts(writer: &Schema, own: fn() -> Schema) -> Result<(&Schema, &Schema), SchemaMismatch> {
     match writer {
         Schema::Map(key, value) => Ok((key, value)),
         _ => Err(SchemaMismatch::between(writer, &own())),

@@ -72,14 +72,16 @@ impl<K: StateType + Eq, T: StateType> ListTable<K, T> {
     }
 
     fn append(&mut self, key: &K, hash: u64, item: T) {
-        let head = match self.heads.get_mut(hash, |own| own == key) {
-            Some(head) => head,
-            None => {
-                let id = self.next_id;
-                self.next_id += 1;
-                self.heads.insert_new(hash, key.clone(), Head { id, length: 0 })
-            }
-        };
+        let next_id = &mut self.next_id;
+        let head = self.heads.get_or_insert_with(
+            hash,
+            |own| own == key,
+            || {
+                let head = Head { id: *next_id, length: 0 };
+                *next_id += 1;
+                (key.clone(), head)
+            },
+        );
         let place = (head.id, head.length);
         head.length += 1;
         self.items.insert_new(spread(place.0, place.1), place, item);

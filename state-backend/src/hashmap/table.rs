@@ -9,6 +9,8 @@
 
 use std::sync::Arc;
 
+use hashbrown::hash_table::Entry::{Occupied, Vacant};
+
 use super::page::{Entries, Entry, Page, page_capacity, probe};
 
 /// The directory never has more places than this; beyond it, pages grow over their capacity. Hashes would have to
@@ -108,12 +110,50 @@ impl<K: Clone, V: Clone> Table<K, V> {
         found.map(|entry| &mut entry.value)
     }
 
+    /// The value for writing; an absent key is inserted first, as `make` says.
+    #[inline]
+    pub(crate) fn get_or_insert_with(
+        &mut self,
+        hash: u64,
+        is: impl Fn(&K) -> bool,
+        make: impl FnOnce() -> (K, V),
+    ) -> &mut V {
+        let mut index = self.directory.page(hash);
+        if self.pages[index].entries().len() >= page_capacity::<K, V>() {
+            index = self.make_room(hash, &is);
+        }
+        let entries = self.pages[index].entries_mut(&mut self.copied);
+        let same = |entry: &Entry<K, V>| entry.hash == hash && is(&entry.key);
+        match entries.entry(probe(hash), same, |entry| probe(entry.hash)) {
+            Occupied(found) => &mut found.into_mut().value,
+            Vacant(place) => {
+                self.length += 1;
+                let (key, value) = make();
+                &mut place.insert(Entry { hash, key, value }).into_mut().value
+            }
+        }
+    }
+
+    /// The page of `hash`, split until it has room if the key is absent.
+    #[cold]
+    fn make_room(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> usize {
+        let absent = self.get(hash, is).is_none();
+        let mut index = self.directory.page(hash);
+        while absent && self.pages[index].entries().len() >= page_capacity::<K, V>() {
+            if !self.split(index, hash) {
+                break;
+            }
+            index = self.directory.page(hash);
+        }
+        index
+    }
+
     /// Inserts a key that is known to be absent.
     #[inline]
     pub(crate) fn insert_new(&mut self, hash: u64, key: K, value: V) -> &mut V {
         let mut index = self.directory.page(hash);
-        while self.pages[index].entries().len() >= page_capacity::<K, V>() && self.split(index, hash) {
-            index = self.directory.page(hash);
+        if self.pages[index].entries().len() >= page_capacity::<K, V>() {
+            index = self.make_room(hash, |_| false);
         }
         self.length += 1;
         let entries = self.pages[index].entries_mut(&mut self.copied);

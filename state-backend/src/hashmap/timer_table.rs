@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::{FrozenPages, Table, spread};
-use crate::backend::HeapBackend;
+use crate::backend::{HeapBackend, KeyedBackend};
 use crate::codec::StateType;
 use crate::descriptor::StateDescriptor;
 use crate::error::StateError;
@@ -73,6 +73,11 @@ impl<K: StateType + Eq> TimerTable<K> {
     /// No timers, for the key groups of `range`, stored as [`TIMERS_STATE`].
     pub fn new(range: KeyGroupRange, max_parallelism: MaxParallelism) -> Self {
         Self::named(TIMERS_STATE, range, max_parallelism)
+    }
+
+    /// No timers, for the key groups of `backend`, stored as [`TIMERS_STATE`].
+    pub fn open(backend: &KeyedBackend) -> Self {
+        Self::new(backend.range(), backend.max_parallelism())
     }
 
     /// No timers, stored under `name`: for an operator that has several kinds.

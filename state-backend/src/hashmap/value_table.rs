@@ -86,11 +86,7 @@ impl<K: StateType + Eq, V: StateType> ValueAccess<V> for ValueTable<K, V> {
     #[inline]
     fn get_or_insert(&mut self, key: &dyn Any, hash: u64, initial: fn() -> V) -> &mut V {
         let key = key_of::<K>(key);
-        // Asked twice, as the borrow checker does not yet see that the first answer is not used when absent.
-        if self.table.get(hash, |own| own == key).is_none() {
-            return self.table.insert_new(hash, key.clone(), initial());
-        }
-        self.table.get_mut(hash, |own| own == key).expect("the key has just been found")
+        self.table.get_or_insert_with(hash, |own| own == key, || (key.clone(), initial()))
     }
 
     #[inline]

@@ -53,9 +53,9 @@ pub(crate) fn unseal<'a, H: DeserializeOwned>(
     bytes: &'a [u8],
 ) -> Result<(H, &'a [u8]), StateError> {
     open(frame, bytes).map_err(|source| StateError::DamagedFile {
-        file: file.to_owned(),
-        section: "header".to_owned(),
-        source,
+        file: file.into(),
+        section: "header".into(),
+        source: Box::new(source),
     })
 }
 

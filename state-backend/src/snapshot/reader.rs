@@ -139,7 +139,11 @@ impl<'a> StateFileReader<'a> {
     }
 
     pub(super) fn damaged(&self, section: String, source: FileDefect) -> StateError {
-        StateError::DamagedFile { file: self.file.clone(), section, source }
+        StateError::DamagedFile {
+            file: self.file.as_str().into(),
+            section: section.into(),
+            source: Box::new(source),
+        }
     }
 }
 

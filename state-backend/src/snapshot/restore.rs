@@ -26,18 +26,18 @@ pub fn check_stored<K: StateType, N: StateType, V: StateType>(
     stored: &StateDescriptor,
     declared: &StateDescriptor,
 ) -> Result<(), StateError> {
-    let state = declared.name.clone();
+    let state = declared.name.as_str().into();
     if stored.kind != declared.kind {
         let (was, is) = (stored.kind, declared.kind);
-        return Err(StateError::KindMismatch { operator: operator.to_owned(), state, was, is });
+        return Err(StateError::KindMismatch { operator: operator.into(), state, was, is });
     }
     let refuse = |mismatch: SchemaMismatch| StateError::SchemaMismatch {
-        operator: operator.to_owned(),
-        state: declared.name.clone(),
+        operator: operator.into(),
+        state: declared.name.as_str().into(),
         kind: declared.kind,
-        field: mismatch.field,
-        was: mismatch.was,
-        is: mismatch.is,
+        field: mismatch.field.into(),
+        was: mismatch.was.into(),
+        is: mismatch.is.into(),
     };
     check_key::<K>(&stored.key_schema).map_err(|mismatch| refuse(mismatch.within("(key)")))?;
     if let (StateKind::Map, Some(map_key)) = (stored.kind, &stored.map_key_schema) {
@@ -99,7 +99,7 @@ impl<'r, 'a, K: StateType, N: StateType, V: StateType> RestoreDecoder<'r, 'a, K,
         let stored = &section.descriptor;
         if file.max_parallelism() != backend.max_parallelism {
             return Err(StateError::MaxParallelismMismatch {
-                operator: file.operator_uid().to_owned(),
+                operator: file.operator_uid().into(),
                 was: file.max_parallelism().get(),
                 is: backend.max_parallelism.get(),
             });
@@ -126,9 +126,9 @@ impl<'r, 'a, K: StateType, N: StateType, V: StateType> RestoreDecoder<'r, 'a, K,
             let mut block = block?;
             let (group, section) = (block.group, block.section.clone());
             let undecodable = |source| StateError::Undecodable {
-                file: self.file.file().to_owned(),
-                section: section.clone(),
-                source,
+                file: self.file.file().into(),
+                section: section.as_str().into(),
+                source: Box::new(source),
             };
             // The entries of one key follow each other: it is decoded and hashed once.
             let mut last: Option<(&[u8], K, u64)> = None;

@@ -155,11 +155,10 @@ fn damage_names_file_and_section() {
     assert!(text.starts_with("7-1/op-0: state \"sum\", key group ") && text.contains("checksum"), "{text}");
     let mut newer = file;
     newer[4] = 2;
-    let error = read_all(&newer).unwrap_err();
-    assert!(matches!(
-        error,
-        StateError::DamagedFile { source: FileDefect::NewerFormat { found: 2, newest: 1 }, .. }
-    ));
+    let StateError::DamagedFile { source, .. } = read_all(&newer).unwrap_err() else {
+        panic!("another error");
+    };
+    assert!(matches!(*source, FileDefect::NewerFormat { found: 2, newest: 1 }));
 }
 
 #[test]
@@ -230,7 +229,10 @@ fn a_changed_type_names_operator_state_and_field() {
     let StateError::SchemaMismatch { operator, state, field, was, is, .. } = &error else {
         panic!("{error:?}");
     };
-    assert_eq!([operator, state, field, was, is], ["user_total", "totals", "amount_cents", "i32", "i64"]);
+    assert_eq!(
+        [operator, state, field, was, is].map(|text| &**text),
+        ["user_total", "totals", "amount_cents", "i32", "i64"]
+    );
     assert_eq!(restored::<Totals>("other", &file).unwrap(), None);
 }
 
@@ -253,7 +255,7 @@ fn another_key_type_kind_or_number_of_groups_is_refused() {
     let reader = StateFileReader::open(&file).unwrap();
     let stored: Vec<_> = reader.descriptors().cloned().collect();
     let key = StateDeclaration::<u32>::check(&value::<i64>("totals"), "op", &stored).unwrap_err();
-    assert!(matches!(&key, StateError::SchemaMismatch { field, .. } if field == "(key)"), "{key:?}");
+    assert!(matches!(&key, StateError::SchemaMismatch { field, .. } if **field == *"(key)"), "{key:?}");
     let kind = StateDeclaration::<u64>::check(&list::<i64>("totals"), "op", &stored).unwrap_err();
     assert!(kind.to_string().contains("totals was value state, is list state"), "{kind}");
     let max = MaxParallelism::new(64).unwrap();

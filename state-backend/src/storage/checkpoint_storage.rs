@@ -169,7 +169,8 @@ impl CheckpointStorage {
     }
 
     fn failed(&self, operation: &'static str, path: &str, source: object_store::Error) -> StorageError {
-        StorageError::Operation { operation, path: path.to_owned(), url: self.url.to_string(), source }
+        let (path, url) = (path.to_owned(), self.url.to_string());
+        StorageError::Operation { operation, path, url, source: Box::new(source) }
     }
 
     fn not_writable(&self, source: StorageError) -> StorageError {

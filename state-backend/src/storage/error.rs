@@ -52,7 +52,7 @@ pub enum StorageError {
         url: String,
         /// The store's reason.
         #[source]
-        source: object_store::Error,
+        source: Box<object_store::Error>,
     },
     /// A name that cannot be an object's path.
     #[error("{path} is not a valid object path")]
@@ -74,7 +74,7 @@ pub enum StorageError {
         url: String,
         /// The store's reason.
         #[source]
-        source: object_store::Error,
+        source: Box<object_store::Error>,
     },
     /// The preflight could not write.
     #[error("{url} is not writable; give this user the right to create and delete there")]

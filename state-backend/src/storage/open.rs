@@ -35,7 +35,7 @@ fn folder(url: &str, path: &str) -> Result<Arc<dyn ObjectStore>, StorageError> {
     std::fs::create_dir_all(Path::new(path))
         .map_err(|source| StorageError::Folder { url: url.to_owned(), source })?;
     let store = LocalFileSystem::new_with_prefix(path)
-        .map_err(|source| StorageError::Open { url: url.to_owned(), source })?;
+        .map_err(|source| StorageError::Open { url: url.to_owned(), source: Box::new(source) })?;
     Ok(Arc::new(store.with_fsync(true)))
 }
 
@@ -52,7 +52,7 @@ fn s3(url: &str, rest: &str) -> Result<Arc<dyn ObjectStore>, StorageError> {
     let store = AmazonS3Builder::from_env()
         .with_bucket_name(bucket)
         .build()
-        .map_err(|source| StorageError::Open { url: url.to_owned(), source })?;
+        .map_err(|source| StorageError::Open { url: url.to_owned(), source: Box::new(source) })?;
     match prefix.trim_matches('/') {
         "" => Ok(Arc::new(store)),
         prefix => Ok(Arc::new(PrefixStore::new(store, prefix))),

@@ -28,6 +28,18 @@ pub enum BrokenLine {
 }
 
 /// A directory of partition files, one record a line.
+///
+/// ```
+/// use serde::Deserialize;
+/// use tidegate_connectors::file::{BrokenLine, FileSource};
+///
+/// #[derive(Clone, Deserialize)]
+/// struct Order { order_id: u64 }
+///
+/// let source = FileSource::json_lines::<Order>("orders/").on_broken_line(BrokenLine::Skip).unbounded();
+/// let counters = source.counters();
+/// assert_eq!(counters.broken_lines(), 0);
+/// ```
 #[derive(Debug)]
 pub struct FileSource<T> {
     pub(crate) settings: Arc<FileSettings>,

@@ -101,7 +101,7 @@ fn merge(
         return Err(match taken_key(connection, spec, &table, &error) {
             Some(key) => {
                 let (file, table) = (file.to_owned(), spec.name.clone());
-                SqliteError::KeyTaken { file, table, key, source: error }
+                SqliteError::KeyTaken { file, table, key, source: Box::new(error) }
             }
             None => sorted(error),
         });

@@ -72,7 +72,7 @@ pub enum SqliteError {
         key: String,
         /// What SQLite says.
         #[source]
-        source: rusqlite::Error,
+        source: Box<rusqlite::Error>,
     },
     /// The file is locked by another process.
     #[error("{doing} in {} waited in vain: another process has the file locked; let it finish or stop it", file.display())]
@@ -83,7 +83,7 @@ pub enum SqliteError {
         doing: String,
         /// What SQLite says.
         #[source]
-        source: rusqlite::Error,
+        source: Box<rusqlite::Error>,
     },
     /// No space.
     #[error("{doing} in {} failed: the disk is full; make room and start again", file.display())]
@@ -94,7 +94,7 @@ pub enum SqliteError {
         doing: String,
         /// What SQLite says.
         #[source]
-        source: rusqlite::Error,
+        source: Box<rusqlite::Error>,
     },
     /// The file or its folder cannot be written.
     #[error("{doing} in {} failed: the file or its folder cannot be written; change its permissions and start again", file.display())]
@@ -105,7 +105,7 @@ pub enum SqliteError {
         doing: String,
         /// What SQLite says.
         #[source]
-        source: rusqlite::Error,
+        source: Box<rusqlite::Error>,
     },
     /// Not a database, or a damaged one.
     #[error("{} is not a SQLite database, or is damaged; use another file, or restore it from a backup", file.display())]
@@ -114,7 +114,7 @@ pub enum SqliteError {
         file: PathBuf,
         /// What SQLite says.
         #[source]
-        source: rusqlite::Error,
+        source: Box<rusqlite::Error>,
     },
     /// Anything else a statement can meet.
     #[error("{doing} in {} failed", file.display())]
@@ -125,7 +125,7 @@ pub enum SqliteError {
         doing: String,
         /// What SQLite says.
         #[source]
-        source: rusqlite::Error,
+        source: Box<rusqlite::Error>,
     },
     /// A transaction whose earlier statement failed: its rows are no longer held.
     #[error(
@@ -150,7 +150,9 @@ impl SqliteError {
     /// Sorts an answer of SQLite by what it asks people to do.
     pub(crate) fn of(file: &Path, doing: impl Into<String>, source: rusqlite::Error) -> Self {
         let (file, doing) = (file.to_owned(), doing.into());
-        match source.sqlite_error_code() {
+        let code = source.sqlite_error_code();
+        let source = Box::new(source);
+        match code {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { file, doing, source },
             Some(ErrorCode::DiskFull) => Self::DiskFull { file, doing, source },
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {

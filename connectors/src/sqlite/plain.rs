@@ -82,7 +82,7 @@ impl<T: Clone + Send + 'static> Writer for PlainSqliteWriter<T> {
                 inserted.map_err(|e| match taken_key(transaction, &spec, &rows, &e) {
                     Some(key) => {
                         let (file, table) = (database.file().to_owned(), spec.name.clone());
-                        SqliteError::KeyTaken { file, table, key, source: e }
+                        SqliteError::KeyTaken { file, table, key, source: Box::new(e) }
                     }
                     None => SqliteError::of(database.file(), &doing, e),
                 })

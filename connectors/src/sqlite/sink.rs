@@ -19,6 +19,23 @@ use super::{IntoSqlValue, PlainSqliteSink, SqliteCommitter, SqliteError, SqliteW
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Rows into a table of a SQLite file, exactly once. The table is made if it is missing; one with other columns is refused.
+///
+/// ```
+/// use tidegate_connectors::sqlite::{Columns, SqliteSink};
+///
+/// struct Order { order_id: u64, user_id: u64, cents: i64, status: String }
+///
+/// fn order_columns(columns: Columns<Order>) -> Columns<Order> {
+///     columns.column("order_id", |o: &Order| o.order_id).column("cents", |o| o.cents).text("status", |o| &o.status)
+/// }
+///
+/// let events = SqliteSink::table("orders.db", "t_order_event").columns(order_columns).primary_key("order_id");
+/// let sums = SqliteSink::table("orders.db", "t_order_stat")
+///     .column("user_id", |o: &Order| o.user_id)
+///     .column("order_count", |_| 1_i64)
+///     .column("total_amount_cents", |o| o.cents)
+///     .add_by("user_id");
+/// ```
 #[derive(Debug)]
 pub struct SqliteSink<T> {
     path: PathBuf,

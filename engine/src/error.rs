@@ -145,6 +145,9 @@ pub enum EngineError {
         /// Its last checkpoint.
         checkpoint: CheckpointId,
     },
+    /// The checkpoint was written by a job of another shape.
+    #[error("{0}")]
+    Refused(#[from] crate::checkpoint::restore_check::RestoreRefusal),
     /// The process's own resources failed: a thread or a runtime could not be made.
     #[error("{tried} failed")]
     System {

@@ -5,6 +5,7 @@ pub mod checkpoint;
 pub mod clock;
 pub mod element;
 pub mod error;
+pub mod execution;
 pub mod exchange;
 pub mod fault;
 pub mod graph;

@@ -7,7 +7,7 @@
 //! parallelism. The part that has ended called `on_end` and must not call it again; the other part must still do so; at another
 //! parallelism no rule is right for both.
 
-use crate::checkpoint::manifest::{Manifest, OperatorState, StateBlob};
+use crate::checkpoint::manifest::{ListStateHandle, Manifest, OperatorState, StateBlob};
 use crate::ids::{CheckpointId, OperatorUid};
 use crate::jobmanager::plan::{JobPlan, OperatorKind, OperatorPlan, VertexPlan};
 
@@ -18,6 +18,18 @@ pub struct RestoreOptions {
     pub allow_non_restored_state: bool,
     /// For each sink: everything up to this checkpoint is known to be committed.
     pub committed: Vec<(OperatorUid, CheckpointId)>,
+    /// How many items an operator list of these bytes has; without it every list counts as not empty.
+    pub list_len: Option<fn(&[u8]) -> Option<u64>>,
+}
+
+impl RestoreOptions {
+    /// A list in a file of its own is never empty: it is over [`crate::checkpoint::manifest::INLINE_STATE_BYTES_MAX`].
+    fn is_empty(&self, list: &ListStateHandle) -> bool {
+        match (&list.blob, self.list_len) {
+            (StateBlob::Inline(bytes), Some(list_len)) => list_len(bytes) == Some(0),
+            _ => false,
+        }
+    }
 }
 
 /// What a restore will not bring back, for people; nothing of it is refused.
@@ -166,7 +178,7 @@ pub fn check_restore(
     Ok(notes)
 }
 
-/// A sink writes a list only for what is pending, so an empty state means that nothing is.
+/// A sink keeps its pending committables as a list; an empty one means that nothing is pending.
 fn check_pending(
     manifest: &Manifest,
     state: &OperatorState,
@@ -174,7 +186,7 @@ fn check_pending(
     options: &RestoreOptions,
 ) -> Result<(), RestoreRefusal> {
     let settled = options.committed.iter().any(|(uid, m)| *uid == state.uid && *m >= manifest.checkpoint);
-    let lists_any = state.subtasks.iter().any(|s| !s.lists.is_empty());
+    let lists_any = state.subtasks.iter().flat_map(|s| &s.lists).any(|l| !options.is_empty(l));
     let remains = now.is_some_and(|o| o.kind == OperatorKind::TwoPhaseSink);
     if !state.two_phase || settled || !lists_any || remains {
         return Ok(());

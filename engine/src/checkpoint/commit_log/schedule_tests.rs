@@ -1,1 +1,117 @@
+//! Random schedules of several attempts over one log: a store that is late, fails and lies; pauses between any two operations;
+//! rewinds and starts without restore; a sink in two phases that commits, lists and rolls back by the laws.
+//!
+//! After every step the log must allow a restart that loses nothing and doubles nothing.
 
+mod attempt;
+mod store;
+mod world;
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use self::attempt::run_attempt;
+use self::store::ScheduledStore;
+use self::world::World;
+
+/// A seeded xorshift: the same schedule for the same seed.
+#[derive(Clone, Debug)]
+pub(super) struct Dice(u64);
+
+impl Dice {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % sides
+    }
+}
+
+pub(super) type Shared<T> = Arc<Mutex<T>>;
+
+/// Returns `Pending` once: a place where another attempt may run.
+pub(super) fn pause() -> impl Future<Output = ()> + Send {
+    let mut paused = false;
+    std::future::poll_fn(move |_| match std::mem::replace(&mut paused, true) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+}
+
+/// What a set of schedules has reached, so that the set can be shown to be worth something.
+#[derive(Debug, Default)]
+struct Coverage {
+    completed: u64,
+    fenced: u64,
+    void_claims: u64,
+    late_puts: u64,
+    rewinds: u64,
+    anew: u64,
+    cleaned: u64,
+    finished: u64,
+}
+
+fn run(seed: u64, faults: bool, coverage: &mut Coverage) {
+    let mut dice = Dice::new(seed);
+    let store = ScheduledStore::new(dice.roll(u64::MAX - 1), faults);
+    let world = Arc::new(Mutex::new(World::default()));
+    let attempts = 2 + dice.roll(3);
+    type Attempt = Pin<Box<dyn Future<Output = ()>>>;
+    let mut futures: Vec<Attempt> = (0..attempts)
+        .map(|n| {
+            let own = Dice::new(dice.roll(u64::MAX - 1));
+            Box::pin(run_attempt(n, store.clone(), world.clone(), own)) as Attempt
+        })
+        .collect();
+    let mut begun = 1;
+    for step in 0..600 {
+        if futures.is_empty() {
+            break;
+        }
+        if store.has_floating() && dice.roll(8) == 0 {
+            store.land_one();
+        } else {
+            // Later attempts begin one after another, so that each meets a log that is worth something.
+            if dice.roll(40) == 0 {
+                begun += 1;
+            }
+            let one = dice.roll(begun.min(futures.len() as u64)) as usize;
+            match futures[one].as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(()) => drop(futures.remove(one)),
+                Poll::Pending if dice.roll(150) == 0 => drop(futures.remove(one)), // a crash
+                Poll::Pending => {}
+            }
+        }
+        let listing = store.listing();
+        if let Err(broken) = world.lock().unwrap().check(&listing, &store) {
+            panic!("seed {seed}, step {step}: {broken}\n{listing:#?}");
+        }
+    }
+    world.lock().unwrap().count(coverage);
+    coverage.late_puts += store.landed();
+}
+
+fn run_all(seeds: std::ops::Range<u64>, faults: bool) -> Coverage {
+    let mut coverage = Coverage::default();
+    seeds.for_each(|seed| run(seed, faults, &mut coverage));
+    coverage
+}
+
+#[test]
+fn no_schedule_of_several_attempts_loses_or_doubles_anything() {
+    let coverage = run_all(0..150, false);
+    assert!(coverage.completed > 150 && coverage.fenced > 30, "{coverage:?}");
+    assert!(coverage.rewinds > 5 && coverage.anew > 5 && coverage.cleaned > 30, "{coverage:?}");
+}
+
+#[test]
+fn no_schedule_over_a_store_that_is_late_fails_and_lies_does_either() {
+    let coverage = run_all(1_000..1_150, true);
+    assert!(coverage.completed > 150 && coverage.fenced > 30, "{coverage:?}");
+    assert!(coverage.late_puts > 20 && coverage.finished > 5, "{coverage:?}");
+}

@@ -118,6 +118,8 @@ fn a_sink_with_pending_transactions_is_not_removed() {
     assert!(matches!(check(vec![sink(true)], &one_phase), Err(RestoreRefusal::PendingSinkRemoved { .. })));
     assert!(check(vec![sink(false)], &gone).is_ok());
     let committed = vec![("sink".into(), CheckpointId(14))];
-    let settled = RestoreOptions { allow_non_restored_state: true, committed };
+    let settled = RestoreOptions { committed, ..allowed.clone() };
     assert!(check_restore(&manifest(vec![sink(true)]), &gone, &settled).is_ok());
+    let empty = RestoreOptions { list_len: Some(|_| Some(0)), ..allowed };
+    assert!(check_restore(&manifest(vec![sink(true)]), &gone, &empty).is_ok());
 }

@@ -1,0 +1,442 @@
+//! A job over all its attempts in this process.
+//!
+//! Every attempt, also a restart inside one process, starts with a claim. Fenced, lost and finished are never followed by another
+//! attempt; a failure is, if the restart strategy says so and the cause is not final.
+//!
+//! Owns: starting → running → waiting → over. Does not own: the steps inside an attempt. Runs on: the thread that steps it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_state::CheckpointStorage;
+use tokio::sync::oneshot;
+
+use super::attempt::{Attempt, AttemptSetup};
+use super::config::{ExecutionConfig, RestoreFrom};
+use super::start::{StartSetup, Started, start};
+use crate::api::AnyEnumerator;
+use crate::checkpoint::commit_log::NonceSource;
+use crate::clock::{Moment, SharedClock};
+use crate::error::{EngineError, Recovery};
+use crate::graph::JobGraph;
+use crate::graph::node::JobIdentity;
+use crate::ids::{AttemptId, CheckpointId, Lineage, LogId, OperatorUid, VertexId};
+use crate::io::{SharedIo, SpawnedIo, Waker};
+use crate::jobmanager::plan::{JobPlan, OperatorKind};
+use crate::jobmanager::{AttemptEnd, Control, MasterNotice, MasterSetup, RestartDecision, Restarts};
+use crate::taskworker::restore::Restored;
+use crate::taskworker::subtask::Step;
+
+/// What a job is run with.
+pub struct ExecutionSetup {
+    /// The graph.
+    pub graph: JobGraph,
+    /// Settings.
+    pub config: ExecutionConfig,
+    /// The checkpoint folder; needed unless checkpoints are off.
+    pub storage: Option<CheckpointStorage>,
+    /// Where futures run.
+    pub io: SharedIo,
+    /// Time.
+    pub clock: SharedClock,
+    /// Wakes the thread that steps.
+    pub waker: Waker,
+    /// Seed of nonces and of the log id: random in production.
+    pub seed: u128,
+}
+
+/// How a job ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobOutcome {
+    /// All input is read and everything is committed.
+    Finished,
+    /// Stopped in order.
+    Canceled,
+}
+
+/// What a step came to.
+#[derive(Debug)]
+pub enum ExecutionStep {
+    /// Step again.
+    Progress,
+    /// Nothing can be done before something arrives, or this moment.
+    Idle(Option<Moment>),
+    /// The job is over.
+    Over(Result<JobOutcome, EngineError>),
+}
+
+/// Something people may want to see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExecutionNotice {
+    /// An attempt has restored its state and runs.
+    Started {
+        /// Which.
+        attempt: AttemptId,
+        /// From which checkpoint.
+        restored: Option<CheckpointId>,
+        /// From the start of the attempt to here.
+        after: Duration,
+    },
+    /// What the job master says.
+    Master(MasterNotice),
+    /// An attempt failed, and another one follows.
+    Restarting {
+        /// Why.
+        cause: String,
+        /// The pause.
+        after: Duration,
+    },
+}
+
+enum State {
+    Starting { result: oneshot::Receiver<Result<Started, EngineError>>, task: Box<dyn SpawnedIo>, since: Moment },
+    Running(Box<Attempt>),
+    Waiting { until: Moment },
+    Over,
+}
+
+/// See the module.
+pub struct JobExecution {
+    setup: ExecutionSetup,
+    plan: Arc<JobPlan>,
+    nonces: NonceSource,
+    restarts: Restarts,
+    attempts: u32,
+    claimed_once: bool,
+    state: State,
+    notices: VecDeque<ExecutionNotice>,
+}
+
+impl std::fmt::Debug for JobExecution {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JobExecution").field("attempts", &self.attempts).finish_non_exhaustive()
+    }
+}
+
+impl JobExecution {
+    /// Checks settings; the first attempt starts with the first step.
+    ///
+    /// # Errors
+    /// [`EngineError::Settings`].
+    pub fn new(setup: ExecutionSetup) -> Result<Self, EngineError> {
+        setup.config.validate()?;
+        let plan = Arc::new(setup.graph.plan());
+        let has_log = setup.config.has_checkpoints();
+        if has_log && setup.storage.is_none() {
+            let message = "a folder or URL is needed; or turn checkpoints off with mode none".to_owned();
+            return Err(EngineError::Settings { setting: "checkpoints", message });
+        }
+        let two_phase = plan.operators().find(|(_, o)| o.kind == OperatorKind::TwoPhaseSink);
+        if let (Some((_, sink)), false) = (two_phase, has_log) {
+            let message = format!(
+                "sink \"{}\" commits with checkpoints, and they are off: nothing would ever be committed; \
+                 use exactly-once, or a sink in one phase",
+                sink.name
+            );
+            return Err(EngineError::Settings { setting: "mode", message });
+        }
+        let now = setup.clock.now();
+        Ok(Self {
+            nonces: NonceSource::new(setup.seed),
+            restarts: Restarts::new(setup.config.restart),
+            plan,
+            attempts: 0,
+            claimed_once: false,
+            state: State::Waiting { until: now },
+            notices: VecDeque::new(),
+            setup,
+        })
+    }
+
+    /// The job as the job manager sees it.
+    pub fn plan(&self) -> &Arc<JobPlan> {
+        &self.plan
+    }
+
+    /// The attempt that runs now.
+    pub fn attempt(&mut self) -> Option<&mut Attempt> {
+        match &mut self.state {
+            State::Running(attempt) => Some(attempt),
+            _ => None,
+        }
+    }
+
+    /// Asks something of the job. A job that is not running yet is canceled at once.
+    pub fn control(&mut self, control: Control) -> Option<JobOutcome> {
+        match &mut self.state {
+            State::Running(attempt) => {
+                attempt.control(control);
+                None
+            }
+            State::Over => None,
+            State::Starting { .. } | State::Waiting { .. } if control == Control::Cancel => {
+                self.stop();
+                Some(JobOutcome::Canceled)
+            }
+            State::Starting { .. } | State::Waiting { .. } => None,
+        }
+    }
+
+    /// Stops at once, in whatever state: like a process that dies.
+    pub fn stop(&mut self) {
+        if let State::Starting { task, .. } = &self.state {
+            task.abort();
+        }
+        self.state = State::Over;
+    }
+
+    /// What people may want to see.
+    pub fn take_notice(&mut self) -> Option<ExecutionNotice> {
+        if let State::Running(attempt) = &mut self.state {
+            while let Some(notice) = attempt.take_notice() {
+                self.notices.push_back(ExecutionNotice::Master(notice));
+            }
+        }
+        self.notices.pop_front()
+    }
+
+    /// One step of everything: the job manager, and each subtask once.
+    pub fn step(&mut self) -> ExecutionStep {
+        match &mut self.state {
+            State::Over => ExecutionStep::Idle(None),
+            State::Waiting { until } => {
+                let until = *until;
+                if self.setup.clock.now() < until {
+                    return ExecutionStep::Idle(Some(until));
+                }
+                self.begin();
+                ExecutionStep::Progress
+            }
+            State::Starting { result, since, .. } => {
+                let since = *since;
+                match result.try_recv() {
+                    Err(oneshot::error::TryRecvError::Empty) => ExecutionStep::Idle(None),
+                    Err(oneshot::error::TryRecvError::Closed) => {
+                        let source = std::io::Error::other("the I/O runtime is gone");
+                        self.over(Err(EngineError::System { tried: "starting the job", source }))
+                    }
+                    Ok(Err(error)) => self.start_failed(error),
+                    Ok(Ok(started)) => self.started(started, since),
+                }
+            }
+            State::Running(_) => self.step_attempt(),
+        }
+    }
+
+    fn step_attempt(&mut self) -> ExecutionStep {
+        let State::Running(attempt) = &mut self.state else { return ExecutionStep::Progress };
+        let mut progress = attempt.step_master();
+        let mut deadline = attempt.next_timer();
+        for index in 0..attempt.subtasks() {
+            match attempt.step_subtask(index) {
+                Step::Progress => progress = true,
+                Step::Blocked(Some(moment)) => deadline = Some(deadline.map_or(moment, |d| d.min(moment))),
+                Step::Blocked(None) | Step::Finished => {}
+            }
+        }
+        if let Some(end) = attempt.take_end() {
+            return self.ended(end);
+        }
+        if progress { ExecutionStep::Progress } else { ExecutionStep::Idle(deadline) }
+    }
+
+    /// How the attempt has ended, if it has: for a scheduler that steps its parts one by one.
+    pub fn settle_end(&mut self) -> Option<ExecutionStep> {
+        let State::Running(attempt) = &mut self.state else { return None };
+        let end = attempt.take_end()?;
+        Some(self.ended(end))
+    }
+
+    fn begin(&mut self) {
+        self.attempts += 1;
+        let since = self.setup.clock.now();
+        let (tx, result) = oneshot::channel();
+        let waker = Arc::clone(&self.setup.waker);
+        let Some(storage) = self.setup.storage.clone().filter(|_| self.setup.config.has_checkpoints()) else {
+            self.begin_without_log(since);
+            return;
+        };
+        let start_setup = StartSetup {
+            plan: Arc::clone(&self.plan),
+            storage,
+            io: Arc::clone(&self.setup.io),
+            nonces: NonceSource::new(self.nonces.draw().0),
+            restore: if self.claimed_once { RestoreFrom::Latest } else { self.setup.config.restore },
+            allow_non_restored_state: self.setup.config.allow_non_restored_state,
+            preflight: self.attempts == 1,
+        };
+        let task = self.setup.io.spawn(
+            "start",
+            Box::pin(async move {
+                let _ = tx.send(start(start_setup).await);
+                waker.wake();
+            }),
+        );
+        self.state = State::Starting { result, task, since };
+    }
+
+    fn begin_without_log(&mut self, since: Moment) {
+        let attempt = AttemptId(u64::from(self.attempts));
+        let master = MasterSetup::without_log(Arc::clone(&self.plan), attempt, self.enumerators());
+        let identity = JobIdentity {
+            job: self.plan.job.clone(),
+            log_id: LogId::default(),
+            lineage: Lineage(attempt.0),
+            attempt,
+        };
+        let step = self.build(master, identity, None, &Restored::default(), since);
+        if let ExecutionStep::Over(result) = step {
+            // Kept for the next step: there is no log, so nothing was begun.
+            self.fail_next(result);
+        }
+    }
+
+    fn fail_next(&mut self, result: Result<JobOutcome, EngineError>) {
+        let (tx, rx) = oneshot::channel();
+        if let Err(error) = result {
+            let _ = tx.send(Err(error));
+        }
+        let now = self.setup.clock.now();
+        self.state = State::Starting { result: rx, task: Box::new(NoTask), since: now };
+    }
+
+    fn started(&mut self, started: Started, since: Moment) -> ExecutionStep {
+        self.claimed_once = true;
+        let Started { claimed, restored, log, notes } = started;
+        for note in notes {
+            tracing::info!(?note, "restore");
+        }
+        let identity = JobIdentity {
+            job: self.plan.job.clone(),
+            log_id: claimed.log_id.clone(),
+            lineage: claimed.lineage,
+            attempt: claimed.attempt,
+        };
+        let master = MasterSetup::claimed(
+            Arc::clone(&self.plan),
+            self.setup.config.checkpoints.clone(),
+            &claimed,
+            self.enumerators(),
+            self.lock_holding_sinks(),
+        );
+        let (sweeper, own, listing) = (log.clone(), claimed.attempt, claimed.listing.clone());
+        self.setup.io.spawn(
+            "orphan sweep",
+            Box::pin(async move {
+                if let Err(error) = sweeper.sweep(own, &listing).await {
+                    tracing::warn!(%error, "files of lower attempts that no entry names were left in place");
+                }
+            }),
+        );
+        self.build(master, identity, Some(log), &restored, since)
+    }
+
+    fn build(
+        &mut self,
+        master: MasterSetup,
+        identity: JobIdentity,
+        log: Option<crate::checkpoint::commit_log::LogClient>,
+        restored: &Restored,
+        since: Moment,
+    ) -> ExecutionStep {
+        let attempt = identity.attempt;
+        let places = self.places();
+        let built = Attempt::build(AttemptSetup {
+            graph: &self.setup.graph,
+            master,
+            identity,
+            storage: log.as_ref().and(self.setup.storage.clone()),
+            log,
+            restored,
+            io: Arc::clone(&self.setup.io),
+            clock: Arc::clone(&self.setup.clock),
+            waker: Arc::clone(&self.setup.waker),
+            config: &self.setup.config,
+            places,
+        });
+        match built {
+            Ok(built) => {
+                self.state = State::Running(Box::new(built));
+                let after = self.setup.clock.now().saturating_sub(since);
+                let restored = Some(restored.checkpoint).filter(|id| *id > CheckpointId(0));
+                self.notices.push_back(ExecutionNotice::Started { attempt, restored, after });
+                ExecutionStep::Progress
+            }
+            Err(error) => self.start_failed(error),
+        }
+    }
+
+    fn ended(&mut self, end: AttemptEnd) -> ExecutionStep {
+        while let State::Running(attempt) = &mut self.state {
+            let Some(notice) = attempt.take_notice() else { break };
+            self.notices.push_back(ExecutionNotice::Master(notice));
+        }
+        match end {
+            AttemptEnd::Finished => self.over(Ok(JobOutcome::Finished)),
+            AttemptEnd::Canceled => self.over(Ok(JobOutcome::Canceled)),
+            AttemptEnd::Fenced { at } => {
+                let detail = format!("entry {at} of the commit log belongs to another attempt");
+                self.over(Err(EngineError::Fenced { job: self.plan.job.clone(), detail }))
+            }
+            AttemptEnd::Lost(lost) => self.over(Err(EngineError::Lost(Box::new(lost)))),
+            AttemptEnd::Failed { cause } => {
+                let restartable = cause.restartable();
+                self.failed(cause.to_string(), restartable, None)
+            }
+        }
+    }
+
+    fn start_failed(&mut self, error: EngineError) -> ExecutionStep {
+        let restartable = self.claimed_once && error.recovery() == Recovery::RestartFromCheckpoint;
+        self.failed(crate::error::chain_text(&error), restartable, Some(error))
+    }
+
+    fn failed(&mut self, cause: String, restartable: bool, error: Option<EngineError>) -> ExecutionStep {
+        let now = self.setup.clock.now();
+        if restartable && let RestartDecision::RestartAfter(after) = self.restarts.failed(now) {
+            self.notices.push_back(ExecutionNotice::Restarting { cause, after });
+            self.state = State::Waiting { until: now + after };
+            return ExecutionStep::Progress;
+        }
+        let job = self.plan.job.clone();
+        let failed = EngineError::JobFailed { job, attempts: self.attempts, cause };
+        self.over(Err(error.unwrap_or(failed)))
+    }
+
+    fn over(&mut self, result: Result<JobOutcome, EngineError>) -> ExecutionStep {
+        self.state = State::Over;
+        ExecutionStep::Over(result)
+    }
+
+    fn enumerators(&self) -> Vec<(VertexId, Box<dyn AnyEnumerator>)> {
+        let graph = &self.setup.graph;
+        let made = graph.vertices.iter().filter_map(|v| {
+            let enumerator = graph.nodes[v.nodes[0].0].node.enumerator(v.parallelism)?;
+            Some((v.id, enumerator))
+        });
+        made.collect()
+    }
+
+    fn lock_holding_sinks(&self) -> Vec<OperatorUid> {
+        let infos = self.setup.graph.nodes.iter().map(|n| &n.info);
+        infos.filter(|i| i.holds_locks).filter_map(|i| i.uid.clone()).collect()
+    }
+
+    /// Transactions a sink may hold: max concurrent + tolerable failures + 2.
+    fn places(&self) -> usize {
+        let config = self.setup.config.checkpoints.clone();
+        let config = if self.lock_holding_sinks().is_empty() { config } else { config.with_locks_held() };
+        config.barrier_places() as usize + 2
+    }
+}
+
+struct NoTask;
+
+impl SpawnedIo for NoTask {
+    fn abort(&self) {}
+
+    fn is_finished(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,136 @@
+//! Runs a job on the calling thread, its I/O on a tokio runtime.
+//!
+//! Owns: the runtime, parking between steps, cancel from another thread. Does not own: the steps. Runs on: the calling thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
+use std::time::Duration;
+
+use tidegate_state::CheckpointStorage;
+
+use super::config::ExecutionConfig;
+use super::job_execution::{ExecutionNotice, ExecutionSetup, ExecutionStep, JobExecution, JobOutcome};
+use crate::clock::{SharedClock, SystemClock};
+use crate::error::EngineError;
+use crate::graph::JobGraph;
+use crate::io::{ThreadWake, TokioIo};
+use crate::jobmanager::Control;
+
+/// Threads that run futures.
+const IO_THREADS: usize = 2;
+/// The longest park: a lost wake-up costs no more than this.
+const PARK_MAX: Duration = Duration::from_millis(50);
+
+/// Cancels a job from another thread, in order.
+#[derive(Clone, Debug)]
+pub struct CancelHandle {
+    wanted: Arc<AtomicBool>,
+    thread: Thread,
+}
+
+impl CancelHandle {
+    /// Asks the job to stop in order. Idempotent.
+    pub fn cancel(&self) {
+        self.wanted.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+/// See the module.
+pub struct LocalRunner {
+    runtime: tokio::runtime::Runtime,
+    execution: JobExecution,
+    cancel: CancelHandle,
+    clock: SharedClock,
+}
+
+impl std::fmt::Debug for LocalRunner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LocalRunner").field("execution", &self.execution).finish_non_exhaustive()
+    }
+}
+
+impl LocalRunner {
+    /// A runner for the calling thread.
+    ///
+    /// # Errors
+    /// Settings that cannot work, or a runtime that cannot be made.
+    pub fn new(
+        graph: JobGraph,
+        config: ExecutionConfig,
+        storage: Option<CheckpointStorage>,
+    ) -> Result<Self, EngineError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(IO_THREADS)
+            .thread_name("tidegate-io")
+            .enable_all()
+            .build()
+            .map_err(|source| EngineError::System { tried: "making the I/O runtime", source })?;
+        let clock = SystemClock::shared();
+        let execution = JobExecution::new(ExecutionSetup {
+            graph,
+            config,
+            storage,
+            io: TokioIo::shared(runtime.handle().clone()),
+            clock: Arc::clone(&clock),
+            waker: ThreadWake::current(),
+            seed: random_seed(),
+        })?;
+        let cancel = CancelHandle { wanted: Arc::default(), thread: std::thread::current() };
+        Ok(Self { runtime, execution, cancel, clock })
+    }
+
+    /// The runtime's handle, for what runs beside the job.
+    pub fn runtime(&self) -> &tokio::runtime::Handle {
+        self.runtime.handle()
+    }
+
+    /// Cancels this job.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.cancel.clone()
+    }
+
+    /// The execution, to look at.
+    pub fn execution(&mut self) -> &mut JobExecution {
+        &mut self.execution
+    }
+
+    /// Runs to the end. `watch` is called with each notice.
+    ///
+    /// # Errors
+    /// Why the job did not end well.
+    pub fn run(&mut self, mut watch: impl FnMut(&ExecutionNotice)) -> Result<JobOutcome, EngineError> {
+        let mut canceled = false;
+        loop {
+            if !canceled && self.cancel.wanted.load(Ordering::Acquire) {
+                canceled = true;
+                if let Some(outcome) = self.execution.control(Control::Cancel) {
+                    return Ok(outcome);
+                }
+            }
+            let step = self.execution.step();
+            while let Some(notice) = self.execution.take_notice() {
+                watch(&notice);
+            }
+            match step {
+                ExecutionStep::Progress => {}
+                ExecutionStep::Idle(deadline) => self.park(deadline),
+                ExecutionStep::Over(result) => return result,
+            }
+        }
+    }
+
+    fn park(&self, deadline: Option<Duration>) {
+        let left = deadline.map(|at| at.saturating_sub(self.clock.now()));
+        std::thread::park_timeout(left.map_or(PARK_MAX, |left| left.min(PARK_MAX)));
+    }
+}
+
+/// A seed from the operating system's entropy, by way of the standard library's hasher keys.
+fn random_seed() -> u128 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let draw = || RandomState::new().build_hasher().finish();
+    let pid = u64::from(std::process::id());
+    (u128::from(draw()) << 64) | u128::from(draw().rotate_left(7) ^ pid)
+}

@@ -1,0 +1,15 @@
+//! Carries a job out in one process: claim, restore, build, step, restart, end.
+//!
+//! Owns: the life of a job over its attempts, and the carrying out of what the job master decides. Does not own: decisions
+//! ([`crate::jobmanager`], [`crate::checkpoint`]). Runs on: the thread that steps it; claim, restore and log run on [`crate::io::Io`].
+
+pub mod attempt;
+pub mod config;
+pub mod io_scope;
+pub mod job_execution;
+pub mod local_runner;
+pub mod start;
+
+pub use config::{ExecutionConfig, RestoreFrom};
+pub use job_execution::{ExecutionNotice, ExecutionSetup, ExecutionStep, JobExecution, JobOutcome};
+pub use local_runner::{CancelHandle, LocalRunner};

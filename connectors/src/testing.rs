@@ -2,6 +2,11 @@
 //!
 //! Owns: [`Bench`]. Does not own: any test. Runs on: a current-thread runtime; blocking work runs inline and a sleep is one yield.
 
+#![cfg_attr(
+    not(all(feature = "datagen", feature = "file")),
+    allow(dead_code, reason = "helpers for sources")
+)]
+
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;

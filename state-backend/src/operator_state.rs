@@ -58,7 +58,7 @@ pub fn encode_list<T: StateType>(items: &[T]) -> Vec<u8> {
     let mut body = Vec::new();
     items.iter().for_each(|item| item.encode(&mut body));
     let header = Header { schema: T::schema(), items: items.len() as u64, checksum: hash_bytes(&body) };
-    seal(&OPERATOR_LIST, &header, &body)
+    seal(&OPERATOR_LIST, &header, vec![body])
 }
 
 /// Reads a blob, by the schema of its writer.

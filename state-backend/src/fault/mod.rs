@@ -23,7 +23,7 @@ pub use self::points::FAULT_POINTS;
 pub const FAULT_VARIABLE: &str = "TIDEGATE_FAULT";
 
 /// A named place at which the process can be made to die; the name must be in
-/// [`FAULT_POINTS`](crate::fault::FAULT_POINTS).
+/// [`FAULT_POINTS`].
 #[macro_export]
 macro_rules! fault_point {
     ($name:literal) => {{

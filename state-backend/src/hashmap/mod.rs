@@ -1,6 +1,6 @@
 //! The file backend: typed tables in memory, frozen by copy-on-write, written as one full file per subtask.
 //!
-//! Every state is made of one or more [`Table`]s: flat hash tables in pages. A freeze shares the pages; the first
+//! Every state is made of one or more flat hash tables in pages. A freeze shares the pages; the first
 //! write to a shared page afterwards copies that one page (or takes it back when the snapshot is done with it), so
 //! no step after a freeze copies more than a page for each entry it touches, whatever the number of key groups.
 //!

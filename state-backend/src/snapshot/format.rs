@@ -30,19 +30,20 @@ pub(crate) struct Frame {
     pub(crate) version: u16,
 }
 
-/// Puts header and body into one file.
-pub(crate) fn seal<H: Serialize>(frame: &Frame, header: &H, body: &[u8]) -> Vec<u8> {
+/// Puts header and body into one file; the parts of the body are let go one by one.
+pub(crate) fn seal<H: Serialize>(frame: &Frame, header: &H, body: Vec<Vec<u8>>) -> Vec<u8> {
+    let body_length: usize = body.iter().map(Vec::len).sum();
     let header =
         bincode::serde::encode_to_vec(header, CONFIG).expect("a header holds only names and numbers");
-    let mut file = Vec::with_capacity(PREFIX + header.len() + CHECKSUM + body.len());
+    let mut file = Vec::with_capacity(PREFIX + header.len() + CHECKSUM + body_length);
     file.extend_from_slice(frame.magic.as_bytes());
     file.extend_from_slice(&frame.version.to_le_bytes());
     file.extend_from_slice(&BincodeCodec::ID.0.to_le_bytes());
     file.extend_from_slice(&(header.len() as u64).to_le_bytes());
-    file.extend_from_slice(&(body.len() as u64).to_le_bytes());
+    file.extend_from_slice(&(body_length as u64).to_le_bytes());
     file.extend_from_slice(&header);
     file.extend_from_slice(&hash_bytes(&file).to_le_bytes());
-    file.extend_from_slice(body);
+    body.into_iter().for_each(|part| file.extend_from_slice(&part));
     file
 }
 

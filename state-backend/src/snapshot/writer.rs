@@ -47,7 +47,8 @@ pub(super) struct Block {
 /// Builds the state file of one subtask.
 pub struct StateFileWriter {
     header: Header,
-    body: Vec<u8>,
+    /// The blocks, in the order of the header.
+    body: Vec<Vec<u8>>,
 }
 
 impl StateFileWriter {
@@ -66,7 +67,7 @@ impl StateFileWriter {
 
     /// The bytes of the file.
     pub fn finish(self) -> Vec<u8> {
-        seal(&STATE_FILE, &self.header, &self.body)
+        seal(&STATE_FILE, &self.header, self.body)
     }
 }
 
@@ -115,7 +116,7 @@ impl SectionWriter<'_> {
                     entries: buffer.entries,
                     checksum: hash_bytes(&buffer.bytes),
                 });
-                self.file.body.extend_from_slice(&buffer.bytes);
+                self.file.body.push(buffer.bytes);
             }
         }
         self.file.header.sections.push(Section { descriptor: self.descriptor, blocks });

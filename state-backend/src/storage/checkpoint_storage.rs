@@ -120,11 +120,7 @@ impl CheckpointStorage {
         let folder = (!folder.as_ref().is_empty()).then_some(&folder);
         let listed: Result<Vec<_>, _> =
             self.store.list(folder).map_ok(|found| found.location.to_string()).try_collect().await;
-        let mut paths = match listed {
-            Ok(paths) => paths,
-            Err(object_store::Error::NotFound { .. }) => Vec::new(),
-            Err(source) => return Err(self.failed("list", prefix, source)),
-        };
+        let mut paths = listed.map_err(|source| self.failed("list", prefix, source))?;
         paths.sort_unstable();
         Ok(paths)
     }
@@ -223,6 +219,22 @@ mod tests {
     #[tokio::test]
     async fn memory_keeps_blobs_and_refuses_a_second_create() {
         behaves(CheckpointStorage::open("memory://").unwrap()).await;
+    }
+
+    #[tokio::test]
+    async fn emptied_folders_go_away_and_come_back_under_concurrent_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = CheckpointStorage::open(folder.path().to_str().unwrap()).unwrap();
+        storage.put("7-1/op/0", bytes("a")).await.unwrap();
+        storage.delete("7-1/op/0").await.unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        for round in 0..20 {
+            let (new, old) = (format!("log/{}", round + 1), format!("log/{round}"));
+            let (created, deleted) = futures::join!(storage.create(&new, bytes("b")), storage.delete(&old));
+            assert_eq!(created.unwrap(), Created::Created);
+            deleted.unwrap();
+        }
+        assert_eq!(storage.list("").await.unwrap(), ["log/20"]);
     }
 
     #[tokio::test]

@@ -36,7 +36,8 @@ fn folder(url: &str, path: &str) -> Result<Arc<dyn ObjectStore>, StorageError> {
         .map_err(|source| StorageError::Folder { url: url.to_owned(), source })?;
     let store = LocalFileSystem::new_with_prefix(path)
         .map_err(|source| StorageError::Open { url: url.to_owned(), source: Box::new(source) })?;
-    Ok(Arc::new(store.with_fsync(true)))
+    // A folder that deletes have emptied goes too: each checkpoint has its own.
+    Ok(Arc::new(store.with_fsync(true).with_automatic_cleanup(true)))
 }
 
 #[cfg(feature = "s3")]

@@ -1,1 +1,6 @@
+//! The laws of one attempt, law by law, without threads, clock or store.
 
+mod checkpoints;
+mod ending;
+mod harness;
+mod mail;

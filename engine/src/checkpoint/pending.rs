@@ -41,7 +41,7 @@ pub enum AckOutcome {
 /// A checkpoint that was triggered and is not yet acknowledged by all.
 #[derive(Clone, Debug)]
 pub struct PendingCheckpoint {
-    what: Triggered,
+    what: Box<Triggered>,
     missing: BTreeSet<SubtaskId>,
     acks: BTreeMap<SubtaskId, Acknowledgement>,
 }
@@ -85,7 +85,7 @@ pub struct AcknowledgedCheckpoint(PendingCheckpoint);
 impl PendingCheckpoint {
     /// A checkpoint that waits for every subtask of the plan.
     pub fn new(what: Triggered, plan: &CheckpointPlan) -> Self {
-        Self { what, missing: plan.acknowledging().clone(), acks: BTreeMap::new() }
+        Self { what: Box::new(what), missing: plan.acknowledging().clone(), acks: BTreeMap::new() }
     }
 
     /// What was triggered.

@@ -11,6 +11,9 @@ use crate::checkpoint::manifest::{ListStateHandle, Manifest, OperatorState, Stat
 use crate::ids::{CheckpointId, OperatorUid};
 use crate::jobmanager::plan::{JobPlan, OperatorKind, OperatorPlan, VertexPlan};
 
+/// How many items an encoded list has, if it can be read.
+pub type ListLen = fn(&[u8]) -> Option<u64>;
+
 /// What the person who starts the job has decided, and what else is known of the checkpoint.
 #[derive(Clone, Debug, Default)]
 pub struct RestoreOptions {
@@ -19,7 +22,7 @@ pub struct RestoreOptions {
     /// For each sink: everything up to this checkpoint is known to be committed.
     pub committed: Vec<(OperatorUid, CheckpointId)>,
     /// How many items an operator list of these bytes has; without it every list counts as not empty.
-    pub list_len: Option<fn(&[u8]) -> Option<u64>>,
+    pub list_len: Option<ListLen>,
 }
 
 impl RestoreOptions {

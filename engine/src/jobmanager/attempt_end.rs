@@ -42,7 +42,7 @@ pub enum AttemptFailure {
         name: String,
         /// Why.
         #[source]
-        source: TaskFailure,
+        source: Box<TaskFailure>,
     },
     /// A source's enumerator failed.
     #[error("the enumerator of source \"{source_name}\" failed: {}", source.full_text())]
@@ -82,8 +82,11 @@ impl AttemptFailure {
     /// Whether a restart from the newest completed checkpoint may help.
     pub fn restartable(&self) -> bool {
         match self {
-            Self::Task { source: TaskFailure::Operator { restartable, .. }, .. } => *restartable,
-            Self::Task { source: TaskFailure::Lost(_), .. } | Self::WhileCanceling(_) => false,
+            Self::Task { source, .. } => match source.as_ref() {
+                TaskFailure::Operator { restartable, .. } => *restartable,
+                TaskFailure::Lost(_) => false,
+            },
+            Self::WhileCanceling(_) => false,
             Self::Enumerator { source, .. } => source.restartable,
             Self::CheckpointsFailed { .. } | Self::NoTransactionPlace { .. } => true,
         }

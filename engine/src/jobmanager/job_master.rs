@@ -135,7 +135,7 @@ impl JobMaster {
         let timers = [
             self.checkpoint_timer(),
             self.repeats.due_at(),
-            self.postbox.next_due(),
+            self.postbox.next_due().filter(|_| self.phase == Phase::Running),
             self.sources.next_due().filter(|_| self.phase == Phase::Running),
         ];
         timers.into_iter().flatten().min()
@@ -248,7 +248,7 @@ impl JobMaster {
             self.gone.insert(subtask); // `finished` stands in the log: nothing is left that could be lost
         } else {
             let name = self.plan.subtask_name(subtask);
-            self.fail(AttemptFailure::Task { subtask, name, source: failure });
+            self.fail(AttemptFailure::Task { subtask, name, source: Box::new(failure) });
         }
     }
 

@@ -10,6 +10,7 @@
 use super::super::attempt_end::AttemptEnd;
 use super::{JobMaster, Phase};
 use crate::checkpoint::commit_log::EntryBody;
+use crate::ids::CheckpointId;
 use crate::taskworker::mail::MailBody;
 
 impl JobMaster {
@@ -17,11 +18,9 @@ impl JobMaster {
     pub(super) fn finish(&mut self) {
         match self.phase {
             Phase::Running if !self.has_log() && self.all_ended() && !self.cancel_wanted => self.say_finish(),
-            Phase::Committing { last } if self.log.next().is_some() && !self.cancel_wanted => {
-                if self.commits.unsettled(last).is_empty() {
-                    self.phase = Phase::WritingFinished;
-                    self.append(EntryBody::Finished);
-                }
+            Phase::Committing { last } if self.may_write_finished(last) => {
+                self.phase = Phase::WritingFinished;
+                self.append(EntryBody::Finished);
             }
             Phase::Finishing if self.all_gone() => self.held_end = Some(AttemptEnd::Finished),
             Phase::Canceling { .. } if self.all_gone() => self.held_end = Some(AttemptEnd::Canceled),
@@ -33,6 +32,10 @@ impl JobMaster {
         {
             self.end(end);
         }
+    }
+
+    fn may_write_finished(&self, last: CheckpointId) -> bool {
+        self.log.next().is_some() && !self.cancel_wanted && self.commits.unsettled(last).is_empty()
     }
 
     fn all_gone(&self) -> bool {

@@ -5,7 +5,7 @@
 //!
 //! Owns: when. Does not own: what the receivers do with it: all of it is idempotent. Runs on: the job manager. Pure.
 
-use super::{JobMaster, MAIL_REPEAT, Phase};
+use super::{JobMaster, MAIL_REPEAT, MasterAction, Phase};
 use crate::clock::Moment;
 use crate::ids::{CheckpointId, SubtaskId};
 use crate::taskworker::mail::{Mail, MailBody};
@@ -42,10 +42,7 @@ impl Repeats {
 
 impl JobMaster {
     pub(super) fn repeat(&mut self) {
-        for (to, seq, body) in self.postbox.due(self.now) {
-            let mail = Mail { attempt: self.attempt, seq: Some(seq), body };
-            self.actions.push(super::MasterAction::Mail { to, mail });
-        }
+        self.post();
         let unanswered = self.unanswered();
         if unanswered.is_empty() && self.repeats.abort.is_none() {
             self.repeats.at = None;
@@ -55,6 +52,17 @@ impl JobMaster {
             if !first {
                 self.say_again(unanswered);
             }
+        }
+    }
+
+    /// Numbered mail goes out while the job runs: later no subtask needs it any more.
+    fn post(&mut self) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        for (to, seq, body) in self.postbox.due(self.now) {
+            let mail = Mail { attempt: self.attempt, seq: Some(seq), body };
+            self.actions.push(MasterAction::Mail { to, mail });
         }
     }
 

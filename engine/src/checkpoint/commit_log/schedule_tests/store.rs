@@ -36,10 +36,9 @@ impl ScheduledStore {
     pub(super) fn land_one(&self) {
         let mut state = self.0.lock().unwrap();
         let (path, bytes) = state.floating.remove(0);
-        if !state.objects.contains_key(&path) {
-            state.objects.insert(path, bytes);
-            state.landed += 1;
-        }
+        let before = state.objects.len();
+        state.objects.entry(path).or_insert(bytes);
+        state.landed += (state.objects.len() - before) as u64;
     }
 
     pub(super) fn landed(&self) -> u64 {

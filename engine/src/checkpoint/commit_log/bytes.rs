@@ -96,6 +96,10 @@ pub(super) fn open<T: DeserializeOwned>(magic: [u8; 4], bytes: &[u8]) -> Result<
     if header[..4] != magic {
         return Err(EnvelopeError::Magic);
     }
+    match half(header, 4) {
+        FORMAT_VERSION => {}
+        is => return Err(EnvelopeError::Version { is }),
+    }
     let length = word(header, 8);
     if length != body.len() as u64 {
         return Err(EnvelopeError::Torn {
@@ -106,10 +110,6 @@ pub(super) fn open<T: DeserializeOwned>(magic: [u8; 4], bytes: &[u8]) -> Result<
     let (is, should) = (checksum(&header[..16], body), word(header, 16));
     if is != should {
         return Err(EnvelopeError::Checksum { is, should });
-    }
-    match half(header, 4) {
-        FORMAT_VERSION => {}
-        is => return Err(EnvelopeError::Version { is }),
     }
     match half(header, 6) {
         CODEC_BINCODE => {}

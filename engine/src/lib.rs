@@ -14,4 +14,5 @@ pub mod io;
 pub mod jobmanager;
 pub mod mutation;
 pub mod operator;
+pub mod sim;
 pub mod taskworker;

@@ -1,0 +1,33 @@
+//! Scenarios of the simulation: clean seeds stay clean, softened laws are found.
+
+use tidegate_engine::sim::{SimReport, Simulation};
+
+/// Runs seeds and adds their reports up.
+fn run(seeds: std::ops::Range<u64>) -> Result<Vec<SimReport>, String> {
+    let (mut reports, mut failures) = (Vec::new(), Vec::new());
+    for seed in seeds {
+        match Simulation::run(seed) {
+            Ok(report) => reports.push(report),
+            Err(failure) => failures.push(failure.to_string()),
+        }
+    }
+    if failures.is_empty() { Ok(reports) } else { Err(failures.join("\n")) }
+}
+
+#[test]
+fn a_hundred_seeds_of_crashes_lose_nothing_and_double_nothing() {
+    let reports = run(0..300).unwrap_or_else(|failures| panic!("{failures}"));
+    let completed: u64 = reports.iter().map(|r| r.completed).sum();
+    let crashes: u64 = reports.iter().flat_map(|r| r.crashes.values()).sum();
+    println!("{completed} checkpoints, {crashes} crashes");
+    for report in &reports {
+        println!("{report:?}");
+    }
+}
+
+/// One seed, to look at: `TIDEGATE_SIM_SEED=7 TIDEGATE_SIM_TRACE=1 cargo test -p tidegate-engine --test simulation one_seed -- --nocapture`.
+#[test]
+fn one_seed() {
+    let Some(seed) = std::env::var("TIDEGATE_SIM_SEED").ok().and_then(|s| s.parse().ok()) else { return };
+    println!("{:?}", Simulation::run(seed));
+}

@@ -29,6 +29,8 @@ mod rewind;
 mod store;
 
 #[cfg(test)]
+mod client_tests;
+#[cfg(test)]
 mod schedule_tests;
 
 pub use claim::{ClaimOutcome, Claimed, Survey};

@@ -18,6 +18,7 @@ mod event;
 mod log_writer;
 mod postbox;
 mod repeats;
+mod reports;
 mod setup;
 mod sources;
 
@@ -44,7 +45,7 @@ use crate::checkpoint::{CheckpointConfig, CheckpointMode};
 use crate::clock::Moment;
 use crate::ids::{AttemptId, CheckpointId, SubtaskId, VertexId};
 use crate::io::{BoxFuture, SharedIo};
-use crate::taskworker::mail::{Mail, MailBody, TaskEvent, TaskFailure, TaskReport};
+use crate::taskworker::mail::{Mail, MailBody};
 
 /// One attempt of a job.
 pub struct JobMaster {
@@ -185,71 +186,6 @@ impl JobMaster {
         self.phase = Phase::Running;
         let restored = self.sources.restore();
         self.act_on_sources(restored);
-    }
-
-    fn report(&mut self, report: TaskReport) {
-        let TaskReport { attempt, subtask, event } = report;
-        if attempt != self.attempt || !self.all.contains(&subtask) {
-            tracing::debug!(%attempt, %subtask, "a report of another attempt is refused");
-            return;
-        }
-        match event {
-            TaskEvent::Recovered => self.subtask_recovered(subtask),
-            TaskEvent::MailAcked { seq } => self.postbox.acked(subtask, seq),
-            TaskEvent::Acknowledge(ack) => self.acknowledge(subtask, ack),
-            TaskEvent::Decline { id, reason } => self.decline(subtask, id, reason),
-            TaskEvent::Committed { uid, up_to, prepared, swept } => {
-                let up_to = up_to.min(self.coordinator.newest_completed());
-                self.commits.report(&uid, subtask, up_to, prepared, swept);
-            }
-            TaskEvent::TransactionsRecovered { committed, rolled_back } => {
-                self.transactions.0 += u64::from(committed);
-                self.transactions.1 += u64::from(rolled_back);
-            }
-            TaskEvent::Ended => self.subtask_ended(subtask),
-            TaskEvent::Finished if self.phase == Phase::Finishing => {
-                self.gone.insert(subtask);
-            }
-            TaskEvent::Canceled if matches!(self.phase, Phase::Canceling { .. }) => {
-                self.gone.insert(subtask);
-            }
-            TaskEvent::Finished | TaskEvent::Canceled => {}
-            TaskEvent::Progress { records_in, records_written } => {
-                self.progress.insert(subtask, (records_in, records_written));
-                let (records_read, records_written) = self.progress();
-                self.notice(MasterNotice::Progress { records_read, records_written });
-            }
-            TaskEvent::Failed(failure) => self.subtask_failed(subtask, failure),
-        }
-    }
-
-    fn subtask_recovered(&mut self, subtask: SubtaskId) {
-        if self.recovered.insert(subtask) && self.recovered.len() == self.all.len() {
-            self.coordinator.recovered(self.now);
-            let (committed, rolled_back) = self.transactions;
-            self.notice(MasterNotice::Recovered { committed, rolled_back });
-        }
-    }
-
-    fn subtask_ended(&mut self, subtask: SubtaskId) {
-        if self.ended.insert(subtask) && self.all_ended() {
-            self.notice(MasterNotice::AllEnded);
-        }
-    }
-
-    fn all_ended(&self) -> bool {
-        self.ended.len() == self.all.len()
-    }
-
-    fn subtask_failed(&mut self, subtask: SubtaskId, failure: TaskFailure) {
-        if let TaskFailure::Lost(lost) = failure {
-            self.end(AttemptEnd::Lost(lost));
-        } else if self.phase == Phase::Finishing && self.has_log() {
-            self.gone.insert(subtask); // `finished` stands in the log: nothing is left that could be lost
-        } else {
-            let name = self.plan.subtask_name(subtask);
-            self.fail(AttemptFailure::Task { subtask, name, source: Box::new(failure) });
-        }
     }
 
     /// Whatever can be done now that was not possible before this event.

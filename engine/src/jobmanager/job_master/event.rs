@@ -102,5 +102,7 @@ pub enum MasterNotice {
         records_read: u64,
         /// Written by the sinks.
         records_written: u64,
+        /// Transactions that the sinks hold prepared, as they last said.
+        prepared: u32,
     },
 }

@@ -4,3 +4,4 @@ mod checkpoints;
 mod ending;
 mod harness;
 mod mail;
+mod random;

@@ -10,7 +10,7 @@ use crate::checkpoint::commit_log::{EntryBody, LogEntry, Nonce, Settled};
 use crate::checkpoint::manifest::Manifest;
 use crate::ids::{EntryNumber, Lineage, OperatorUid};
 use crate::jobmanager::plan::{OperatorKind, OperatorPlan, VertexPlan};
-use crate::taskworker::mail::SubtaskAck;
+use crate::taskworker::mail::{SubtaskAck, TaskEvent, TaskReport};
 
 pub(super) const ATTEMPT: AttemptId = AttemptId(5);
 pub(super) const SOURCES: [SubtaskId; 2] = subtasks(0);

@@ -172,8 +172,8 @@ impl<T> Clone for Shared<T> {
 /// The end of a stream.
 #[derive(Clone, Debug)]
 pub struct SinkHandle {
-    env: StreamEnvironment,
-    node: NodeId,
+    pub(super) env: StreamEnvironment,
+    pub(super) node: NodeId,
 }
 
 impl SinkHandle {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tidegate_state::{StateDeclaration, StateType};
 
 use super::build_stage::Keyed;
-use super::data_stream::DataStream;
+use super::data_stream::{DataStream, IntoSinkNode, SinkHandle};
 use super::environment::info;
 use crate::error::JobError;
 use crate::exchange::Partitioner;
@@ -54,6 +54,18 @@ where
         Self { stream, key_of, key: PhantomData }
     }
 
+    /// Ends the stream in a sink: records of one key come to one subtask, in order. A table that is added to or overwritten by key
+    /// wants its key in front of it. The uid is the identity of the sink's pending transactions.
+    pub fn sink<M>(&self, uid: &str, sink: impl IntoSinkNode<T, M>) -> SinkHandle {
+        let (info, node) = sink.into_node(uid);
+        let node = self.stream.then(info, node, &self.by_hash());
+        SinkHandle { env: self.stream.env.clone(), node }
+    }
+
+    fn by_hash(&self) -> Partitioner<T> {
+        Partitioner::Hash { hasher: Arc::new(HashBy { key_of: self.key_of.clone(), key: PhantomData }) }
+    }
+
     /// Runs a closure on each record, with the declared states of its key. Write its last parameter's type: `out: &mut Output<Total>`.
     pub fn process<S, Out, F>(&self, uid: &str, states: S, function: F) -> DataStream<Out>
     where
@@ -80,16 +92,14 @@ where
         F: KeyedFunction<K, T, S, Out>,
     {
         let info = NodeInfo { states: states.descriptors(), ..info(uid, OperatorKind::Keyed) };
-        let key_of = self.key_of.clone();
         let build = Keyed::<K, Out, S, KF, F> {
             uid: OperatorUid::from(uid),
             states,
-            key_of: key_of.clone(),
+            key_of: self.key_of.clone(),
             function,
             types: PhantomData,
         };
-        let hasher = Arc::new(HashBy { key_of, key: PhantomData });
-        let node = self.stream.then(info, Box::new(StageNode::<T, _>::new(build)), &Partitioner::Hash { hasher });
+        let node = self.stream.then(info, Box::new(StageNode::<T, _>::new(build)), &self.by_hash());
         DataStream::of(&self.stream.env, node)
     }
 }

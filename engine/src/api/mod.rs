@@ -9,7 +9,7 @@ pub mod keyed_stream;
 pub mod sink;
 pub mod source;
 
-pub use data_stream::{DataStream, IntoSinkNode};
+pub use data_stream::{DataStream, IntoSinkNode, SinkHandle};
 pub use environment::StreamEnvironment;
 pub use keyed_stream::KeyedStream;
 pub use sink::{Committer, Prepared, Sink, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter, Writer};

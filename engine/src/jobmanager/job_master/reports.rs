@@ -41,7 +41,8 @@ impl JobMaster {
             TaskEvent::Progress { records_in, records_written } => {
                 self.progress.insert(subtask, (records_in, records_written));
                 let (records_read, records_written) = self.progress();
-                self.notice(MasterNotice::Progress { records_read, records_written });
+                let prepared = self.commits.prepared();
+                self.notice(MasterNotice::Progress { records_read, records_written, prepared });
             }
             TaskEvent::Failed(failure) => self.subtask_failed(subtask, failure),
         }

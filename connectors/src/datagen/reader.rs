@@ -14,11 +14,12 @@ pub struct DatagenReader<T, F: Fn(u64) -> T> {
     rate: Option<SharedRate>,
     clock: SharedClock,
     splits: Vec<DatagenSplit>,
+    restored_records: u64,
 }
 
 impl<T, F: Fn(u64) -> T> DatagenReader<T, F> {
     pub(crate) fn new(generate: F, rate: Option<SharedRate>, clock: SharedClock) -> Self {
-        Self { generate, rate, clock, splits: Vec::new() }
+        Self { generate, rate, clock, splits: Vec::new(), restored_records: 0 }
     }
 
     /// The unfinished split that lies furthest behind, so that several splits of one reader go on side by side.
@@ -32,6 +33,7 @@ impl<T: 'static, F: Fn(u64) -> T + 'static> SplitReader for DatagenReader<T, F> 
     type Split = DatagenSplit;
 
     fn add_splits(&mut self, splits: Vec<DatagenSplit>) -> Result<(), ConnectorError> {
+        self.restored_records += splits.iter().map(DatagenSplit::handed_out).sum::<u64>();
         self.splits.extend(splits);
         Ok(())
     }
@@ -56,5 +58,9 @@ impl<T: 'static, F: Fn(u64) -> T + 'static> SplitReader for DatagenReader<T, F> 
 
     fn snapshot(&self) -> Vec<DatagenSplit> {
         self.splits.clone()
+    }
+
+    fn restored_records(&self) -> u64 {
+        self.restored_records
     }
 }

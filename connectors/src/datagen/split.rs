@@ -28,6 +28,11 @@ impl DatagenSplit {
         Some(index)
     }
 
+    /// How many indices were handed out.
+    pub(crate) fn handed_out(&self) -> u64 {
+        self.next.saturating_sub(self.first).div_ceil(self.stride.max(1))
+    }
+
     /// Whether no index is left.
     pub(crate) fn is_finished(&self) -> bool {
         self.end.is_some_and(|end| self.next >= end) || self.next == u64::MAX

@@ -30,6 +30,7 @@ pub struct FileReader<T> {
     context: ConnectorContext,
     /// In the order of their turn.
     splits: VecDeque<OpenSplit<T>>,
+    restored_records: u64,
 }
 
 struct OpenSplit<T> {
@@ -53,7 +54,7 @@ impl<T: DeserializeOwned + Send + 'static> FileReader<T> {
         rate: Option<SharedRate>,
         context: ConnectorContext,
     ) -> Self {
-        Self { settings, rate, context, splits: VecDeque::new() }
+        Self { settings, rate, context, splits: VecDeque::new(), restored_records: 0 }
     }
 
     fn open(&self, split: FileSplit) -> OpenSplit<T> {
@@ -158,6 +159,7 @@ impl<T: DeserializeOwned + Send + 'static> SplitReader for FileReader<T> {
 
     fn add_splits(&mut self, splits: Vec<FileSplit>) -> Result<(), ConnectorError> {
         for split in splits {
+            self.restored_records += split.line;
             let open = self.open(split);
             self.splits.push_back(open);
         }
@@ -197,5 +199,10 @@ impl<T: DeserializeOwned + Send + 'static> SplitReader for FileReader<T> {
         let mut splits: Vec<FileSplit> = self.splits.iter().map(OpenSplit::position).collect();
         splits.sort_by(|a, b| a.path.cmp(&b.path));
         splits
+    }
+
+    /// Lines; those that were skipped count too.
+    fn restored_records(&self) -> u64 {
+        self.restored_records
     }
 }

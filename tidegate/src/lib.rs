@@ -1,1 +1,83 @@
-//! Placeholder while the workspace is being laid out.
+//! The front door of Tidegate: the one dependency of a job author, besides `serde`.
+//!
+//! A job is a function that records sources, operators and sinks in a [`StreamEnvironment`](engine::api::StreamEnvironment);
+//! [`launch`] turns it into a whole binary with `run`, `explain`, `--help` and `--version`. Every setting is a flag and an
+//! environment variable ([`RunSettings`]).
+//!
+//! ```no_run
+//! use tidegate::prelude::*;
+//!
+//! #[derive(Clone, Deserialize)]
+//! struct Order { user_id: u64, amount_cents: i64 }
+//!
+//! #[derive(Clone, Default, StateType)]
+//! struct Totals { orders: u64, amount_cents: i64 }
+//!
+//! #[derive(Debug, Args)]
+//! struct Places {
+//!     /// Folder of JSON lines.
+//!     #[arg(long)]
+//!     input: PathBuf,
+//!     /// Database file.
+//!     #[arg(long)]
+//!     db: PathBuf,
+//! }
+//!
+//! fn build(env: &StreamEnvironment, places: &Places) -> Result<()> {
+//!     env.source("orders", FileSource::json_lines::<Order>(&places.input))
+//!         .key_by(|order| order.user_id)
+//!         .process("user_total", value::<Totals>("totals"), |order: Order, totals, ctx, out: &mut Output<(u64, i64)>| {
+//!             let totals = totals.update(|t| { t.orders += 1; t.amount_cents += order.amount_cents; })?;
+//!             out.emit((*ctx.key(), totals.amount_cents));
+//!             Ok(())
+//!         })
+//!         .sink(
+//!             "user_total_sink",
+//!             SqliteSink::table(&places.db, "t_user_total")
+//!                 .column("user_id", |total: &(u64, i64)| total.0)
+//!                 .column("amount_cents", |total| total.1)
+//!                 .overwrite_by("user_id"),
+//!         );
+//!     Ok(())
+//! }
+//!
+//! fn main() -> ExitCode { tidegate::launch("totals", build) }
+//! ```
+//!
+//! Owns: settings, launching, what is shown meanwhile, exit statuses, the control socket.
+//! Does not own: the engine, state and connectors, which it re-exports.
+//! Runs on: the main thread; signals and the control socket have a task and a thread beside it.
+
+extern crate self as tidegate;
+
+mod control_socket;
+mod display;
+mod duration;
+mod error;
+mod explain;
+mod launcher;
+mod reporter;
+mod run_event;
+mod run_job;
+mod settings;
+mod signals;
+mod trace;
+
+pub mod prelude;
+
+pub use clap;
+pub use tidegate_connectors as connectors;
+pub use tidegate_engine as engine;
+pub use tidegate_state as state;
+
+pub use control_socket::ControlError;
+pub use display::{JsonLines, PlainLines, TerminalBar};
+pub use duration::{DurationError, millis, parse_duration, seconds};
+pub use error::{RunError, error_text};
+pub use launcher::launch;
+pub use run_event::{RunEvent, Watcher};
+pub use run_job::{run_job, run_job_watched};
+pub use settings::{Backend, Mode, Restore, RestoreError, RunSettings, SettingsError};
+pub use tidegate_engine::execution::JobOutcome;
+pub use tidegate_engine::operator::pipe;
+pub use trace::log_to_stderr;

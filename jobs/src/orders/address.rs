@@ -1,4 +1,4 @@
-//! Where orders come from and where they go, as the flags say it: `files:DIR`, `sqlite:FILE`, `200ms`.
+//! Where orders come from and where they go, as the flags say it: `files:DIR`, `sqlite:FILE`.
 //!
 //! Owns: the forms of these flags and the words that explain them.
 //! Does not own: opening anything.
@@ -6,7 +6,6 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Duration;
 
 /// What is wrong with the value of a flag.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,20 +25,6 @@ pub(crate) enum AddressError {
         text: String,
         /// What would do.
         expected: &'static str,
-    },
-    /// Not a duration.
-    #[error("{text:?} is not a duration: write a whole number above 0 and a unit, as in 200ms, 10s or 2min")]
-    Duration {
-        /// What was given.
-        text: String,
-    },
-    /// Not a place to restore from.
-    #[error(
-        "{text:?} is not a place to restore from: write latest, none, or URL#id with the id of a checkpoint"
-    )]
-    Restore {
-        /// What was given.
-        text: String,
     },
 }
 
@@ -101,54 +86,6 @@ pub(crate) fn parse_sqlite(text: &str) -> Result<PathBuf, AddressError> {
     }
 }
 
-/// `--restore` of `run`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RestoreFrom {
-    /// The newest completed checkpoint in the folder, or nothing when there is none.
-    Latest,
-    /// Nothing: a new lineage.
-    None,
-    /// A checkpoint by name.
-    Checkpoint {
-        /// Its folder.
-        url: String,
-        /// Its id.
-        id: u64,
-    },
-}
-
-impl FromStr for RestoreFrom {
-    type Err = AddressError;
-
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        match (text, text.rsplit_once('#')) {
-            ("latest", _) => Ok(Self::Latest),
-            ("none", _) => Ok(Self::None),
-            (_, Some((url, id))) if !url.is_empty() => match id.parse() {
-                Ok(id) => Ok(Self::Checkpoint { url: url.into(), id }),
-                Err(_) => Err(AddressError::Restore { text: text.into() }),
-            },
-            _ => Err(AddressError::Restore { text: text.into() }),
-        }
-    }
-}
-
-/// A whole number above 0 with its unit: `ms`, `s` or `min`.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, AddressError> {
-    let wrong = || AddressError::Duration { text: text.into() };
-    let unit_at = text.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(wrong)?;
-    let (number, unit) = text.split_at(unit_at);
-    let unit_ms: u64 = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "min" => 60_000,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    let duration_ms = number.checked_mul(unit_ms).filter(|&ms| ms > 0).ok_or_else(wrong)?;
-    Ok(Duration::from_millis(duration_ms))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,27 +103,5 @@ mod tests {
         assert!("sqlite:".parse::<SinkAddress>().is_err());
         assert!(parse_files("datagen").is_err(), "verify has to read the input again");
         assert!(parse_sqlite("blackhole").is_err(), "nothing comes out of a black hole");
-    }
-
-    #[test]
-    fn restores_are_read() {
-        assert_eq!("latest".parse(), Ok(RestoreFrom::Latest));
-        assert_eq!("none".parse(), Ok(RestoreFrom::None));
-        let named = RestoreFrom::Checkpoint { url: "file:///c".into(), id: 14 };
-        assert_eq!("file:///c#14".parse(), Ok(named));
-        for text in ["", "newest", "#14", "file:///c#", "file:///c#x"] {
-            assert!(text.parse::<RestoreFrom>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn durations_need_a_unit_and_are_above_zero() {
-        assert_eq!(parse_duration("200ms"), Ok(Duration::from_millis(200)));
-        assert_eq!(parse_duration("10s"), Ok(Duration::from_secs(10)));
-        assert_eq!(parse_duration("2min"), Ok(Duration::from_secs(120)));
-        for text in ["", "200", "0s", "1.5s", "ms", "2 s", "99999999999999999999s", "18446744073709551615min"]
-        {
-            assert!(parse_duration(text).is_err(), "{text}");
-        }
     }
 }

@@ -1,18 +1,16 @@
-//! The errors of the `orders` command line, and how one is shown.
+//! The errors of the `orders` command line.
 //!
-//! Owns: the sum of the errors of the subcommands, and their form on the terminal.
+//! Owns: the sum of the errors of the subcommands, and the exit status of each.
 //! Does not own: the single failures: each subcommand has an enum of its own.
 //! Runs on: the main thread.
 
-use std::error::Error;
-
 use crate::demo::DemoError;
 use crate::import::ImportError;
-use crate::run::RunError;
 use crate::verify::VerifyError;
+use tidegate::RunError;
 use tidegate_jobs::output_folder::OutputError;
 
-/// What ended a subcommand with exit status 1.
+/// What ended a subcommand with an exit status other than 0.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OrdersError {
     /// `orders generate`.
@@ -32,20 +30,20 @@ pub(crate) enum OrdersError {
     Demo(#[from] DemoError),
 }
 
-/// `error: what was tried`, then the help, then one indented line for each cause below it.
-pub(crate) fn described(error: &dyn Error) -> String {
-    let mut text = format!("error: {error}");
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!("\n  because: {inner}"));
-        cause = inner.source();
+impl OrdersError {
+    /// The exit status of the process.
+    pub(crate) fn exit_status(&self) -> u8 {
+        match self {
+            Self::Run(error) => error.exit_status(),
+            _ => 1,
+        }
     }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate::error_text;
 
     #[test]
     fn an_error_shows_its_place_its_remedy_and_its_causes() {
@@ -54,7 +52,7 @@ mod tests {
             path: "out/part-0.jsonl".into(),
             source: std::io::Error::other("no space left"),
         });
-        let text = described(&error);
+        let text = error_text(&error);
         assert!(text.starts_with("error: cannot write to out/part-0.jsonl"), "{text}");
         assert!(text.contains("help: "), "{text}");
         assert!(text.ends_with("because: no space left"), "{text}");

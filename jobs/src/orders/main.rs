@@ -1,6 +1,7 @@
 //! The orders job and everything around it: `orders generate`, `import`, `run`, `verify`, `demo`.
 //!
-//! Owns: the list of subcommands and the exit status: 0 done, 1 failed (also: not exactly once), 2 wrong usage.
+//! Owns: the list of subcommands and the exit status: 0 done, 1 failed (also: not exactly once), 2 wrong usage,
+//! 3 taken over by another process.
 //! Does not own: what a subcommand does (one module each).
 //! Runs on: the main thread.
 //!
@@ -14,10 +15,10 @@ mod demo;
 mod error;
 mod generate;
 mod import;
+mod job;
 mod order;
 mod partitions;
 mod run;
-mod run_event;
 mod verify;
 
 use std::process::ExitCode;
@@ -50,6 +51,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    tidegate::log_to_stderr();
     let Cli { command } = Cli::parse();
     if let Command::Run(args) = &command
         && let Err(usage) = args.check()
@@ -59,15 +61,15 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Generate(args) => generate::generate(&args).map_err(OrdersError::from),
         Command::Import(args) => import::import(&args).map_err(OrdersError::from),
-        Command::Run(args) => run::run(&args).map_err(OrdersError::from),
+        Command::Run(args) => run::run(&args).map(|()| ExitCode::SUCCESS).map_err(OrdersError::from),
         Command::Verify(args) => verify::verify(&args).map_err(OrdersError::from),
         Command::Demo(args) => demo::demo(&args).map_err(OrdersError::from),
     };
     match outcome {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("{}", error::described(&error));
-            ExitCode::FAILURE
+            eprintln!("{}", tidegate::error_text(&error));
+            ExitCode::from(error.exit_status())
         }
     }
 }

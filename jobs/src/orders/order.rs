@@ -6,9 +6,10 @@
 //! Runs on: anywhere.
 
 use serde::{Deserialize, Serialize};
+use tidegate::state::StateType;
 
 /// One order of one user.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, StateType)]
 pub(crate) struct Order {
     /// Unique in a data set; counted from 1.
     pub(crate) order_id: u64,

@@ -1,15 +1,18 @@
-//! `orders run`: the job itself.
+//! `orders run`: the flags of the job, and its run.
 //!
-//! Owns: the flags of the job.
-//! Does not own: the engine, the connectors, nor the forms of addresses ([`crate::address`]).
+//! Owns: what is the orders job's own among the flags.
+//! Does not own: the settings of every job ([`RunSettings`]), the job ([`crate::job`]).
 //! Runs on: the main thread.
 
-use std::process::ExitCode;
-use std::time::Duration;
-
 use clap::{Args, ValueEnum};
+use tidegate::connectors::file::{BrokenLine, FileCounters};
+use tidegate::{Backend, RunError, RunSettings, SettingsError, run_job};
 
-use crate::address::{RestoreFrom, SinkAddress, SourceAddress, parse_duration};
+use crate::address::{SinkAddress, SourceAddress};
+use crate::job;
+
+/// The job's name: its checkpoint folder belongs to it.
+const NAME: &str = "orders";
 
 /// Flags of `orders run`.
 #[derive(Debug, Args)]
@@ -20,30 +23,6 @@ pub(crate) struct RunArgs {
     /// Where the tables go; there is no default.
     #[arg(long, value_name = "sqlite:FILE|blackhole")]
     pub(crate) sink: SinkAddress,
-    /// Where state is kept while the job runs.
-    #[arg(long, value_enum, default_value_t = Backend::Hashmap)]
-    pub(crate) backend: Backend,
-    /// The folder of the checkpoints, as a URL; needed unless --mode none.
-    #[arg(long, value_name = "URL")]
-    pub(crate) checkpoints: Option<String>,
-    /// Between the triggers of two checkpoints.
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
-    pub(crate) checkpoint_interval: Duration,
-    /// What a crash may do to the tables.
-    #[arg(long, value_enum, default_value_t = Mode::ExactlyOnce)]
-    pub(crate) mode: Mode,
-    /// Parallel subtasks of each operator.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) parallelism: u32,
-    /// Where to begin: latest, none, or a checkpoint as URL#id.
-    #[arg(long, value_name = "latest|none|URL#id", default_value = "latest")]
-    pub(crate) restore: RestoreFrom,
-    /// Allow --restore to name an older checkpoint, although outputs made since then will appear twice.
-    #[arg(long)]
-    pub(crate) rewind: bool,
-    /// Start although the job of this checkpoint folder still answers; that one ends at its next checkpoint.
-    #[arg(long)]
-    pub(crate) take_over: bool,
     /// datagen: number of orders; without it, they never end.
     #[arg(long, value_name = "N")]
     pub(crate) orders: Option<u64>,
@@ -53,52 +32,49 @@ pub(crate) struct RunArgs {
     /// datagen: another seed gives other orders.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// files: go on when the input is at its end, and wait for new lines and files.
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// files: what to do with a line that is no order.
+    #[arg(long, value_enum, default_value_t = BrokenLines::Fail)]
+    pub(crate) broken_lines: BrokenLines,
     /// At most this many orders a second over all subtasks.
     #[arg(long, value_name = "ORDERS_PER_SECOND", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rate: Option<u64>,
-    /// Print one JSON object per line instead of text.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) settings: RunSettings,
 }
 
-/// `--backend`.
+/// `--broken-lines`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Backend {
-    /// Typed tables in memory; full snapshots.
-    Hashmap,
+pub(crate) enum BrokenLines {
+    /// The job fails, naming file and line.
+    Fail,
+    /// They are left out and counted.
+    Skip,
 }
 
-/// `--mode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Mode {
-    /// Checkpoints, and sinks that commit in two phases.
-    ExactlyOnce,
-    /// A plain SQL transaction per batch and no checkpoints: what goes wrong without them.
-    None,
-}
-
-/// What can go wrong with `orders run`.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum RunError {
-    /// The job is not part of this version.
-    #[error(
-        "orders run is not built yet\n  help: generate, import and verify work; run and demo come with the engine"
-    )]
-    NotBuilt,
+impl From<BrokenLines> for BrokenLine {
+    fn from(policy: BrokenLines) -> Self {
+        match policy {
+            BrokenLines::Fail => Self::Fail,
+            BrokenLines::Skip => Self::Skip,
+        }
+    }
 }
 
 /// Flags that are right one by one and not together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RunUsage {
-    /// Exactly once rests on checkpoints.
-    #[error("--mode exactly-once needs --checkpoints URL, or choose --mode none")]
-    NoCheckpoints,
-    /// There is nothing to go back to.
-    #[error("--rewind needs --restore URL#id, which names the checkpoint to go back to")]
-    RewindWithoutCheckpoint,
+    /// The settings of every job.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     /// The files say how many orders there are.
     #[error("--orders belongs to --source datagen; a folder of files has the orders it has")]
     OrdersOfFiles,
+    /// There are no files.
+    #[error("--follow and --broken-lines skip belong to --source files:DIR")]
+    FilesOfDatagen,
 }
 
 impl RunArgs {
@@ -107,14 +83,13 @@ impl RunArgs {
     /// # Errors
     /// [`RunUsage`].
     pub(crate) fn check(&self) -> Result<(), RunUsage> {
-        if self.mode == Mode::ExactlyOnce && self.checkpoints.is_none() {
-            return Err(RunUsage::NoCheckpoints);
-        }
-        if self.rewind && !matches!(self.restore, RestoreFrom::Checkpoint { .. }) {
-            return Err(RunUsage::RewindWithoutCheckpoint);
-        }
-        if self.orders.is_some() && self.source != SourceAddress::Datagen {
+        self.settings.check()?;
+        let datagen = self.source == SourceAddress::Datagen;
+        if self.orders.is_some() && !datagen {
             return Err(RunUsage::OrdersOfFiles);
+        }
+        if datagen && (self.follow || self.broken_lines == BrokenLines::Skip) {
+            return Err(RunUsage::FilesOfDatagen);
         }
         Ok(())
     }
@@ -124,6 +99,16 @@ impl RunArgs {
 ///
 /// # Errors
 /// [`RunError`].
-pub(crate) fn run(_args: &RunArgs) -> Result<ExitCode, RunError> {
-    Err(RunError::NotBuilt)
+pub(crate) fn run(args: &RunArgs) -> Result<(), RunError> {
+    let Backend::Hashmap = args.settings.backend;
+    let mut counters = FileCounters::default();
+    let outcome = run_job(NAME, &args.settings, |env| {
+        counters = job::build(env, args)?;
+        Ok(())
+    });
+    let skipped = counters.broken_lines();
+    if skipped > 0 {
+        eprintln!("orders: {skipped} lines were no orders and were left out");
+    }
+    outcome.map(drop)
 }

@@ -15,7 +15,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 pub(crate) use self::position::{KillPoint, Position};
-use crate::run_event::RunEvent;
+use tidegate::RunEvent;
 use tidegate_jobs::child::{Child, ChildError, Ending};
 
 /// A run that reports nothing for so long is taken for hanging.

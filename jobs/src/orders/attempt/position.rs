@@ -4,7 +4,7 @@
 //! Does not own: the kill.
 //! Runs on: the watcher's thread. Pure.
 
-use crate::run_event::RunEvent;
+use tidegate::RunEvent;
 
 /// What the events of one run add up to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,12 +43,13 @@ impl Position {
                 self.checkpoints = self.checkpoints.max(self.checkpoints_heard);
                 self.newest_checkpoint = self.newest_checkpoint.max(Some(id));
             }
-            RunEvent::Finished { records_in, checkpoints, .. } => {
+            RunEvent::Finished { records_in, checkpoints, .. }
+            | RunEvent::Canceled { records_in, checkpoints, .. } => {
                 self.records_in = records_in;
                 self.checkpoints = self.checkpoints.max(checkpoints);
                 self.prepared = 0;
             }
-            RunEvent::CheckpointFailed { .. } | RunEvent::Failed { .. } => {}
+            RunEvent::CheckpointFailed { .. } | RunEvent::Restarting { .. } | RunEvent::Failed { .. } => {}
         }
     }
 }

@@ -8,7 +8,7 @@ use super::display::Display;
 use super::error::DemoError;
 use super::timeline::{Moment, Timeline};
 use crate::attempt::{AttemptError, Observer, Position};
-use crate::run_event::RunEvent;
+use tidegate::RunEvent;
 
 /// The terminal and the timeline.
 #[derive(Debug)]
@@ -65,7 +65,11 @@ impl Observer for Audience {
             RunEvent::Progress { .. } | RunEvent::Checkpoint { .. } => {
                 self.display.progress(position.records_in, self.timeline.checkpoints());
             }
-            RunEvent::Started { .. } | RunEvent::Finished { .. } | RunEvent::Failed { .. } => {}
+            RunEvent::Restarting { cause, .. } => self.display.restarting(cause),
+            RunEvent::Started { .. }
+            | RunEvent::Finished { .. }
+            | RunEvent::Canceled { .. }
+            | RunEvent::Failed { .. } => {}
         }
     }
 }

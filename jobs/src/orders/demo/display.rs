@@ -81,6 +81,11 @@ impl Display {
         self.line(&format!("  checkpoint  {checkpoint} failed: {reason}"));
     }
 
+    /// A run has failed inside and starts again by itself.
+    pub(crate) fn restarting(&mut self, cause: &str) {
+        self.line(&format!("  failed      and starts again: {cause}"));
+    }
+
     /// The second run is at its end.
     pub(crate) fn finished(&mut self, position: &Position, checkpoints: u64, elapsed_ms: u64) {
         let took = format!("finished in {}.{} s", elapsed_ms / 1_000, elapsed_ms % 1_000 / 100);

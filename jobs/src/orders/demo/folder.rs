@@ -57,28 +57,10 @@ impl DemoFolder {
         self.path.join("report.html")
     }
 
-    /// The folder of the checkpoints, as a `file:` URL.
-    ///
-    /// # Errors
-    /// [`DemoError::Folder`] when the folder has gone.
-    pub(crate) fn checkpoints_url(&self) -> Result<String, DemoError> {
-        let path = fs::canonicalize(&self.path).map_err(failed(&self.path))?.join("checkpoints");
-        Ok(file_url(&path))
+    /// The checkpoints.
+    pub(crate) fn checkpoints(&self) -> PathBuf {
+        self.path.join("checkpoints")
     }
-}
-
-/// All bytes but the plain ones are written as `%XX`.
-fn file_url(path: &Path) -> String {
-    let mut url = String::from("file://");
-    for &byte in path.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
-                url.push(byte.into())
-            }
-            _ => url.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    url
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> DemoError {
@@ -109,10 +91,5 @@ mod tests {
         fs::write(folder.path().join("thesis.txt"), "mine").unwrap();
         assert!(matches!(DemoFolder::fresh(folder.path()), Err(DemoError::ForeignFolder { .. })));
         assert!(folder.path().join("thesis.txt").exists());
-    }
-
-    #[test]
-    fn a_path_with_blanks_makes_a_url() {
-        assert_eq!(file_url(Path::new("/a b/c%d/ü")), "file:///a%20b/c%25d/%C3%BC");
     }
 }

@@ -30,12 +30,12 @@ use self::audience::Audience;
 pub(crate) use self::error::DemoError;
 use self::folder::DemoFolder;
 use self::report::Report;
-use crate::address::parse_duration;
 use crate::attempt::{KillPoint, run_and_kill, run_to_the_end};
 use crate::generate::{GenerateArgs, write_orders};
 use crate::import::import_purchases;
 use crate::partitions::MAX_PARTITIONS;
 use crate::verify::audit;
+use tidegate::parse_duration;
 use tidegate_jobs::digits::{counted, grouped};
 
 /// Flags of `orders demo`.
@@ -137,7 +137,7 @@ fn run_command(args: &DemoArgs, folder: &DemoFolder) -> Result<Command, DemoErro
         .arg("run")
         .arg(format!("--source=files:{}", folder.input().display()))
         .arg(format!("--sink=sqlite:{}", folder.database().display()))
-        .arg(format!("--checkpoints={}", folder.checkpoints_url()?))
+        .arg(format!("--checkpoints={}", folder.checkpoints().display()))
         .arg(format!("--checkpoint-interval={}ms", args.checkpoint_interval.as_millis()))
         .arg(format!("--parallelism={}", args.parallelism))
         .arg(format!("--rate={}", args.rate))

@@ -112,7 +112,7 @@ pub(crate) fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::attempt::Position;
-    use crate::run_event::RunEvent;
+    use tidegate::RunEvent;
     use crate::verify::verdict::TableVerdict;
 
     #[test]

@@ -5,7 +5,7 @@
 //! Runs on: the main thread.
 
 use crate::attempt::Position;
-use crate::run_event::RunEvent;
+use tidegate::RunEvent;
 use tidegate_jobs::stopwatch::Stopwatch;
 
 /// A moment that the report marks.
@@ -74,7 +74,7 @@ impl Timeline {
             }
             RunEvent::CheckpointFailed { id, .. } => Moment::CheckpointFailed { id },
             RunEvent::Finished { .. } => Moment::Finished,
-            RunEvent::Failed { .. } => return,
+            RunEvent::Restarting { .. } | RunEvent::Canceled { .. } | RunEvent::Failed { .. } => return,
         };
         self.mark(moment, position.records_in);
     }

@@ -1,22 +1,28 @@
-//! What `orders run --json` says, one object per line.
+//! What a run says, to people and, with `--json`, to programs: one object per line.
 //!
-//! Owns: the events and their fields, for the writer (`run`) and the reader (`demo`) alike.
-//! Does not own: when they are said.
+//! Owns: the events and their fields, for the writer and the reader alike; [`Watcher`], who hears them.
+//! Does not own: when they are said ([`crate::reporter`]).
 //! Runs on: both sides of the pipe.
 
 use serde::{Deserialize, Serialize};
 
+/// Somebody who wants to see how a run goes.
+pub trait Watcher {
+    /// The run has something to say.
+    fn event(&mut self, event: &RunEvent);
+}
+
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub(crate) enum RunEvent {
+pub enum RunEvent {
     /// The attempt runs: recovery is done.
     Started {
         /// The attempt's number: that of its claim.
         attempt: u64,
         /// The checkpoint restored, if there was one.
         restored: Option<u64>,
-        /// How long the restore took.
+        /// From the start of the attempt until every transaction of earlier ones was settled.
         restore_ms: u64,
         /// Transactions of earlier attempts that recovery committed.
         committed: u64,
@@ -25,13 +31,13 @@ pub(crate) enum RunEvent {
     },
     /// Where the job stands; a few times a second.
     Progress {
-        /// Orders read so far, those before the restored checkpoint included.
+        /// Records read so far, those before the restored checkpoint included.
         records_in: u64,
-        /// Orders there are, when the input is bounded.
+        /// Records there are, when the input is bounded.
         records_total: Option<u64>,
-        /// Checkpoints completed by this attempt.
+        /// Checkpoints completed by this process.
         checkpoints: u64,
-        /// Transactions that are prepared and not yet committed.
+        /// Transactions that are prepared and not yet committed, as the sinks last said.
         prepared: u64,
     },
     /// A checkpoint is complete.
@@ -50,16 +56,32 @@ pub(crate) enum RunEvent {
         /// Why.
         reason: String,
     },
+    /// An attempt has failed, and another one follows in this process.
+    Restarting {
+        /// Why.
+        cause: String,
+        /// The pause.
+        after_ms: u64,
+    },
     /// The input is at its end and everything is committed.
     Finished {
-        /// Orders read.
+        /// Records read.
         records_in: u64,
-        /// Checkpoints completed by this attempt.
+        /// Checkpoints completed by this process.
         checkpoints: u64,
-        /// How long this attempt ran.
+        /// How long this process ran the job.
         elapsed_ms: u64,
     },
-    /// The job has failed; the process ends with status 1.
+    /// The job was stopped in order; a start on its checkpoints goes on from here.
+    Canceled {
+        /// Records read.
+        records_in: u64,
+        /// Checkpoints completed by this process.
+        checkpoints: u64,
+        /// How long this process ran the job.
+        elapsed_ms: u64,
+    },
+    /// The job has failed; the process ends with a status other than 0.
     Failed {
         /// Why, in the words of the error.
         error: String,

@@ -1,0 +1,137 @@
+//! The orders job: orders in, four tables out, each of which would show another kind of mistake.
+//!
+//! Owns: the graph and the columns of the tables.
+//! Does not own: the flags ([`crate::run`]); the tables are audited by [`crate::verify`], which shares nothing with this file.
+//! Runs on: the main thread while the graph is recorded; the closures on the slots' threads.
+
+use tidegate::Mode;
+use tidegate::connectors::file::FileCounters;
+use tidegate::prelude::*;
+
+use crate::address::{SinkAddress, SourceAddress};
+use crate::generate::order_of;
+use crate::order::Order;
+use crate::run::RunArgs;
+
+/// What one user has ordered, in keyed state.
+#[derive(Debug, Clone, Default, StateType)]
+struct Totals {
+    order_count: u64,
+    amount_cents: i64,
+}
+
+/// A row of `t_user_total`.
+#[derive(Debug, Clone, StateType)]
+struct UserTotal {
+    user_id: u64,
+    totals: Totals,
+}
+
+/// Records the job, and answers with the counters of its input.
+pub(crate) fn build(env: &StreamEnvironment, args: &RunArgs) -> Result<FileCounters> {
+    let mut counters = FileCounters::default();
+    let orders = match &args.source {
+        SourceAddress::Datagen => {
+            let (seed, users) = (args.seed, args.users);
+            let mut source = Datagen::new(move |index| order_of(seed, index + 1, users));
+            if let Some(orders) = args.orders {
+                source = source.bounded(orders);
+            }
+            if let Some(rate) = args.rate {
+                source = source.rate_per_second(rate);
+            }
+            env.source("orders", source)
+        }
+        SourceAddress::Files(folder) => {
+            let mut source =
+                FileSource::json_lines::<Order>(folder).on_broken_line(args.broken_lines.into());
+            if args.follow {
+                source = source.unbounded();
+            }
+            if let Some(rate) = args.rate {
+                source = source.rate_per_second(rate);
+            }
+            counters = source.counters();
+            env.source("orders", source)
+        }
+    };
+    let by_event_time = Watermarks::bounded_out_of_orderness(seconds(5));
+    tables(&orders.watermarks(by_event_time.event_time(|order: &Order| order.event_time_ms)), args);
+    Ok(counters)
+}
+
+/// Tables that are added to or overwritten have their key in front of them, so that one subtask sees all rows of a key.
+fn tables(orders: &DataStream<Order>, args: &RunArgs) {
+    let by_order = orders.key_by(|order| order.order_id);
+    let by_user = orders.key_by(|order| order.user_id);
+    let totals = by_user.process(
+        "user_total",
+        value::<Totals>("totals"),
+        |order: Order, totals, ctx, out: &mut Output<UserTotal>| {
+            let totals = totals.update(|totals| {
+                totals.order_count += 1;
+                totals.amount_cents += order.amount_cents;
+            })?;
+            out.emit(UserTotal { user_id: *ctx.key(), totals: totals.clone() });
+            Ok(())
+        },
+    );
+    match &args.sink {
+        SinkAddress::Blackhole => {
+            by_order.sink("order_event_sink", BlackholeSink::new());
+            by_user.sink("order_stat_sink", BlackholeSink::new());
+            totals.sink("user_total_sink", BlackholeSink::new());
+            orders.sink("order_log_sink", BlackholeSink::new());
+        }
+        SinkAddress::Sqlite(file) if args.settings.mode == Mode::None => {
+            by_order.sink("order_event_sink", order_event(file).plain());
+            by_user.sink("order_stat_sink", order_stat(file).plain());
+            totals.sink("user_total_sink", user_total(file).plain());
+            orders.sink("order_log_sink", order_log(file).plain());
+        }
+        SinkAddress::Sqlite(file) => {
+            by_order.sink("order_event_sink", order_event(file));
+            by_user.sink("order_stat_sink", order_stat(file));
+            totals.sink("user_total_sink", user_total(file));
+            orders.sink("order_log_sink", order_log(file));
+        }
+    }
+}
+
+/// Every order as it is, written over what is there.
+fn order_event(file: &Path) -> SqliteSink<Order> {
+    SqliteSink::table(file, "t_order_event")
+        .column("order_id", |order: &Order| order.order_id)
+        .column("user_id", |order| order.user_id)
+        .column("amount_cents", |order| order.amount_cents)
+        .text("status", |order| &order.status)
+        .column("event_time_ms", |order| order.event_time_ms)
+        .overwrite_by("order_id")
+}
+
+/// Each order added to what is there: deliberately not idempotent.
+fn order_stat(file: &Path) -> SqliteSink<Order> {
+    SqliteSink::table(file, "t_order_stat")
+        .column("user_id", |order: &Order| order.user_id)
+        .column("order_count", |_| 1_i64)
+        .column("total_amount_cents", |order| order.amount_cents)
+        .add_by("user_id")
+}
+
+/// The total from keyed state, written over what is there.
+fn user_total(file: &Path) -> SqliteSink<UserTotal> {
+    SqliteSink::table(file, "t_user_total")
+        .column("user_id", |row: &UserTotal| row.user_id)
+        .column("order_count", |row| row.totals.order_count)
+        .column("total_amount_cents", |row| row.totals.amount_cents)
+        .overwrite_by("user_id")
+}
+
+/// A row per applied order, without any key: the table that cannot hide a duplicate.
+fn order_log(file: &Path) -> SqliteSink<Order> {
+    SqliteSink::table(file, "t_order_log")
+        .column("order_id", |order: &Order| order.order_id)
+        .column("user_id", |order| order.user_id)
+        .column("amount_cents", |order| order.amount_cents)
+        .append()
+}

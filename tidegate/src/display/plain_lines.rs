@@ -1,0 +1,99 @@
+//! Lines of text, where there is no terminal: few, since they go into a log.
+//!
+//! Owns: the words. Does not own: what they say.
+//! Runs on: the thread that runs the job.
+
+use std::io::Write;
+use std::time::Duration;
+
+use indicatif::HumanCount;
+
+use crate::engine::clock::{Moment, SharedClock};
+use crate::run_event::{RunEvent, Watcher};
+
+/// Progress is a line no more often than this.
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
+
+/// Writes lines of text.
+pub struct PlainLines {
+    job: String,
+    to: Box<dyn Write>,
+    clock: SharedClock,
+    next_progress: Moment,
+}
+
+impl PlainLines {
+    /// To standard output.
+    pub fn to_stdout(job: &str, clock: SharedClock) -> Self {
+        Self { job: job.to_owned(), to: Box::new(std::io::stdout()), clock, next_progress: Moment::ZERO }
+    }
+}
+
+impl Watcher for PlainLines {
+    fn event(&mut self, event: &RunEvent) {
+        if matches!(event, RunEvent::Progress { .. }) {
+            let now = self.clock.now();
+            if now < self.next_progress {
+                return;
+            }
+            self.next_progress = now + PROGRESS_EVERY;
+        }
+        if let Some(line) = words(event) {
+            // A reader that has gone does not concern the job.
+            let _ = writeln!(self.to, "{}: {line}", self.job);
+        }
+    }
+}
+
+/// An event in words; `None` for those that would only fill a log.
+pub(super) fn words(event: &RunEvent) -> Option<String> {
+    Some(match event {
+        RunEvent::Started { restored: None, rolled_back: 0, .. } => "started without a checkpoint".to_owned(),
+        RunEvent::Started { restored: None, rolled_back, .. } => {
+            format!("started without a checkpoint; rolled back {rolled_back}")
+        }
+        RunEvent::Started { restored: Some(id), restore_ms, committed, rolled_back, .. } => format!(
+            "restored from checkpoint {id} in {restore_ms} ms; committed {committed}, rolled back {rolled_back}"
+        ),
+        RunEvent::Progress { records_in, records_total, checkpoints, .. } => {
+            let of = records_total.map_or_else(String::new, |total| format!(" of {}", HumanCount(total)));
+            format!("{}{of} records, {}", HumanCount(*records_in), counted(*checkpoints))
+        }
+        RunEvent::Checkpoint { .. } | RunEvent::Failed { .. } => return None,
+        RunEvent::CheckpointFailed { id, reason } => format!("checkpoint {id} failed: {reason}"),
+        RunEvent::Restarting { cause, after_ms } => format!("failed, starts again in {after_ms} ms: {cause}"),
+        RunEvent::Finished { records_in, checkpoints, elapsed_ms } => {
+            ending("finished", *records_in, *checkpoints, *elapsed_ms)
+        }
+        RunEvent::Canceled { records_in, checkpoints, elapsed_ms } => {
+            ending("canceled", *records_in, *checkpoints, *elapsed_ms)
+        }
+    })
+}
+
+fn ending(how: &str, records_in: u64, checkpoints: u64, elapsed_ms: u64) -> String {
+    let seconds = format!("{}.{} s", elapsed_ms / 1_000, elapsed_ms % 1_000 / 100);
+    format!("{how} after {seconds}: {} records, {}", HumanCount(records_in), counted(checkpoints))
+}
+
+pub(super) fn counted(checkpoints: u64) -> String {
+    match checkpoints {
+        1 => "1 checkpoint".to_owned(),
+        n => format!("{n} checkpoints"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_those_of_the_documents() {
+        let restored =
+            RunEvent::Started { attempt: 9, restored: Some(14), restore_ms: 61, committed: 2, rolled_back: 1 };
+        let expected = "restored from checkpoint 14 in 61 ms; committed 2, rolled back 1";
+        assert_eq!(words(&restored).as_deref(), Some(expected));
+        let finished = RunEvent::Finished { records_in: 69_659, checkpoints: 31, elapsed_ms: 2_950 };
+        assert_eq!(words(&finished).as_deref(), Some("finished after 2.9 s: 69,659 records, 31 checkpoints"));
+    }
+}

@@ -1,0 +1,108 @@
+//! What can keep a run from ending well, and the exit status of each.
+//!
+//! Owns: the enum, the statuses, and the form of an error on the terminal.
+//! Does not own: the single failures.
+//! Runs on: the main thread.
+
+use std::error::Error;
+use std::io;
+
+use crate::control_socket::ControlError;
+use crate::engine::error::{EngineError, JobError};
+use crate::engine::graph::GraphError;
+use crate::settings::SettingsError;
+use crate::state::fault::FaultError;
+
+/// What can keep a run from ending well.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Settings contradict each other.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// `TIDEGATE_FAULT` names no fault point.
+    #[error(transparent)]
+    Fault(#[from] FaultError),
+    /// The author's function returned an error.
+    #[error("job \"{job}\" cannot be built: {}", cause.full_text())]
+    Build {
+        /// The job.
+        job: String,
+        /// What the function returned.
+        cause: JobError,
+    },
+    /// The engine, a connector or the checkpoint folder.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Another process runs the job on this folder.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// Ctrl-C could not be listened for.
+    #[error("cannot listen for signals")]
+    Signals(#[source] io::Error),
+}
+
+/// Wrong usage: flags and settings.
+const USAGE: u8 = 2;
+/// Another attempt has taken the job over.
+const FENCED: u8 = 3;
+/// Everything else.
+const FAILURE: u8 = 1;
+
+impl RunError {
+    /// The exit status: 2 for wrong usage, 3 when the job was taken over by another process, else 1.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Settings(_) | Self::Fault(_) => USAGE,
+            Self::Engine(EngineError::Fenced { .. }) => FENCED,
+            Self::Engine(EngineError::Settings { .. }) => USAGE,
+            Self::Engine(EngineError::Graph(graph)) => match graph {
+                GraphError::ParallelismOverMaximum { .. } | GraphError::MaxParallelism { .. } => USAGE,
+                _ => FAILURE,
+            },
+            _ => FAILURE,
+        }
+    }
+}
+
+/// `error: what was tried`, then the help, then one line for each cause below it that says something new.
+pub fn error_text(error: &dyn Error) -> String {
+    let mut text = format!("error: {error}");
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let words = inner.to_string();
+        if !text.contains(&words) {
+            text.push_str(&format!("\n  because: {words}"));
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::ids::JobName;
+
+    #[test]
+    fn each_kind_of_failure_has_its_status() {
+        let fenced = EngineError::Fenced { job: JobName::from("j"), detail: "entry 5".into() };
+        assert_eq!(RunError::from(fenced).exit_status(), 3);
+        let over = GraphError::ParallelismOverMaximum {
+            operator: "o".into(),
+            parallelism: 200,
+            max_parallelism: 128,
+        };
+        assert_eq!(RunError::from(EngineError::from(over)).exit_status(), 2);
+        assert_eq!(RunError::from(SettingsError::NoCheckpoints).exit_status(), 2);
+        let build = RunError::Build { job: "j".into(), cause: JobError::msg("no") };
+        assert_eq!(build.exit_status(), 1);
+    }
+
+    #[test]
+    fn a_cause_that_says_the_same_is_said_once() {
+        let error = RunError::from(EngineError::from(GraphError::NoSource));
+        let text = error_text(&error);
+        assert_eq!(text.matches("no source").count(), 1, "{text}");
+    }
+}

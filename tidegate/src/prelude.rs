@@ -1,0 +1,27 @@
+//! What a job is written with: `use tidegate::prelude::*`.
+//!
+//! Owns: the list. Does not own: the items.
+//! Runs on: nowhere.
+//!
+//! [`Result`] stands in for the standard one: its error is [`JobError`], into which every error converts with `?`.
+//! `clap` is here because `#[derive(Args)]` names it.
+
+pub use std::path::{Path, PathBuf};
+pub use std::process::ExitCode;
+
+pub use clap::{self, Args};
+pub use serde::{Deserialize, Serialize};
+
+pub use crate::connectors::blackhole::BlackholeSink;
+pub use crate::connectors::collect::CollectSink;
+pub use crate::connectors::datagen::{Datagen, seeded};
+pub use crate::connectors::file::{BrokenLine, FileSource};
+pub use crate::connectors::print::PrintSink;
+pub use crate::connectors::sqlite::{Columns, SqliteSink};
+pub use crate::duration::{millis, seconds};
+pub use crate::engine::api::{DataStream, KeyedStream, StreamEnvironment};
+pub use crate::engine::error::{JobError, Result};
+pub use crate::engine::operator::Output;
+pub use crate::engine::operator::keyed_process::{KeyedContext, KeyedFunction};
+pub use crate::engine::operator::watermarks::Watermarks;
+pub use crate::state::{ListState, MapState, StateType, ValueState, list, map, value};

@@ -1,5 +1,6 @@
 //! Scenarios of the simulation: clean seeds stay clean, softened laws are found.
 
+use tidegate_engine::mutation::{self, Mutation};
 use tidegate_engine::sim::{SimReport, Simulation};
 
 /// Runs seeds and adds their reports up.
@@ -16,7 +17,7 @@ fn run(seeds: std::ops::Range<u64>) -> Result<Vec<SimReport>, String> {
 
 #[test]
 fn a_hundred_seeds_of_crashes_lose_nothing_and_double_nothing() {
-    let reports = run(0..300).unwrap_or_else(|failures| panic!("{failures}"));
+    let reports = run(0..100).unwrap_or_else(|failures| panic!("{failures}"));
     let completed: u64 = reports.iter().map(|r| r.completed).sum();
     let crashes: u64 = reports.iter().flat_map(|r| r.crashes.values()).sum();
     println!("{completed} checkpoints, {crashes} crashes");
@@ -30,4 +31,27 @@ fn a_hundred_seeds_of_crashes_lose_nothing_and_double_nothing() {
 fn one_seed() {
     let Some(seed) = std::env::var("TIDEGATE_SIM_SEED").ok().and_then(|s| s.parse().ok()) else { return };
     println!("{:?}", Simulation::run(seed));
+}
+
+/// Seeds in which a softened law has to be noticed.
+const MUTATION_SEEDS_MAX: u64 = 300;
+
+/// The first seed that notices, with what it saw.
+fn first_failure(soft: Mutation) -> Option<(u64, String)> {
+    mutation::set(Some(soft));
+    let found = (0..MUTATION_SEEDS_MAX).find_map(|seed| Simulation::run(seed).err().map(|f| (seed, f.what)));
+    mutation::set(None);
+    found
+}
+
+#[test]
+fn every_softened_law_is_noticed() {
+    let mut missed = Vec::new();
+    for soft in Mutation::ALL {
+        match first_failure(soft) {
+            Some((seed, what)) => println!("{soft:?}: seed {seed}: {}", what.lines().next().unwrap_or_default()),
+            None => missed.push(soft),
+        }
+    }
+    assert!(missed.is_empty(), "not noticed within {MUTATION_SEEDS_MAX} seeds: {missed:?}");
 }

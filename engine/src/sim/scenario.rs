@@ -90,7 +90,7 @@ impl Scenario {
         let inputs = (0..sources).map(|_| Arc::new(draw_partitions(rng, records / sources + 1, keys, &mut id))).collect();
         let checkpoints = CheckpointConfig {
             interval_ms: rng.between(4, 25),
-            timeout_ms: rng.between(150, 1_500),
+            timeout_ms: rng.between(1_000, 3_000),
             max_concurrent: u32::try_from(rng.between(1, 2)).unwrap_or(1),
             tolerable_failures: u32::try_from(rng.between(1, 4)).unwrap_or(1),
             retained: u32::try_from(rng.between(1, 3)).unwrap_or(1),

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use object_store::ObjectStore;
@@ -135,6 +135,9 @@ impl Simulation {
             clock: Arc::clone(&clock),
             rng: Arc::new(Mutex::new(rng.fork())),
             latency_us_max: [0, 300, 2_000][usize::try_from(rng.below(3)).unwrap_or(0)],
+            stall_one_in: [1_000_000, 3_000, 400][usize::try_from(rng.below(3)).unwrap_or(0)],
+            stalls_left: Arc::new(AtomicU64::new(rng.between(0, 3))),
+            calm: Arc::clone(&faults.calm),
         };
         let scenario = Scenario::draw(&mut rng);
         let plan = CrashPlan {

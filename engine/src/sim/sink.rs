@@ -2,6 +2,7 @@
 //!
 //! Owns: latency between the client and the database model. Does not own: the database. Runs on: the simulation's thread.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,15 +22,33 @@ pub struct Line {
     pub rng: Arc<Mutex<Rng>>,
     /// The longest latency of one way, in microseconds.
     pub latency_us_max: u64,
+    /// One way in so many takes [`STALL_US`]; checkpoints expire over it.
+    pub stall_one_in: u64,
+    /// How many stalls are left.
+    pub stalls_left: Arc<AtomicU64>,
+    /// Faults have stopped: no more stalls.
+    pub calm: Arc<AtomicBool>,
 }
+
+/// Longer than any checkpoint timeout of a scenario.
+pub const STALL_US: u64 = 4_000_000;
 
 impl Line {
     fn draw(&self, bound: u64) -> u64 {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner).below(bound)
     }
 
+    fn stalls(&self) -> bool {
+        if self.draw(self.stall_one_in) != 0 || self.calm.load(Ordering::Relaxed) {
+            return false;
+        }
+        let left = self.stalls_left.load(Ordering::Relaxed);
+        self.stalls_left.store(left.saturating_sub(1), Ordering::Relaxed);
+        left > 0
+    }
+
     async fn way(&self) {
-        let span = self.draw(self.latency_us_max + 1);
+        let span = if self.stalls() { STALL_US } else { self.draw(self.latency_us_max + 1) };
         self.clock.sleep(Duration::from_micros(span)).await;
     }
 }

@@ -25,7 +25,7 @@ pub struct SimStoreFaults {
     /// One in so many puts fails.
     fault_one_in: u64,
     /// Faults have stopped: only latencies remain.
-    pub calm: AtomicBool,
+    pub calm: Arc<AtomicBool>,
     /// Puts that were refused.
     pub refused: AtomicU64,
     /// Puts that were applied and answered with an error.
@@ -40,7 +40,7 @@ impl SimStoreFaults {
             rng: Mutex::new(rng),
             latency_us_max,
             fault_one_in,
-            calm: AtomicBool::new(false),
+            calm: Arc::default(),
             refused: AtomicU64::new(0),
             applied_with_error: AtomicU64::new(0),
         }

@@ -73,6 +73,8 @@ enum UploadedWhat {
     Keyed(KeyedStateHandle),
     List(ListStateHandle),
     Failed(String),
+    /// After [`Mutation::AckBeforeUpload`]: nobody waits for it any more.
+    Late,
 }
 
 /// What is known of a barrier besides its parts.
@@ -172,7 +174,7 @@ impl SubtaskCheckpointer {
         if mutation::on(Mutation::AckBeforeUpload) {
             // The softened law: the handle is acknowledged although nothing is stored yet.
             let handle = KeyedStateHandle { path: path.clone(), size_bytes: 0, range };
-            self.spawn_upload(id, uid, path.clone(), keyed_bytes(io, operator, frozen), |_| UploadedWhat::Failed(path));
+            self.spawn_upload(id, uid, path, keyed_bytes(io, operator, frozen), |_| UploadedWhat::Late);
             self.on_uploaded(Uploaded { id, uid: uid.clone(), what: UploadedWhat::Keyed(handle) });
             return;
         }
@@ -216,6 +218,9 @@ impl SubtaskCheckpointer {
 
     fn on_uploaded(&mut self, uploaded: Uploaded) -> Option<TaskEvent> {
         let Uploaded { id, uid, what } = uploaded;
+        if matches!(what, UploadedWhat::Late) {
+            return None;
+        }
         let entry = self.in_flight.iter_mut().find(|e| e.id == id)?;
         entry.outstanding = entry.outstanding.saturating_sub(1);
         match what {
@@ -225,6 +230,7 @@ impl SubtaskCheckpointer {
                 operator.into_iter().for_each(|o| o.keyed = Some(handle.clone()));
             }
             UploadedWhat::List(list) => self.add_list(id, &uid, list),
+            UploadedWhat::Late => {}
             UploadedWhat::Failed(reason) => {
                 self.in_flight.retain(|e| e.id != id);
                 return Some(TaskEvent::Decline { id, reason });

@@ -164,7 +164,12 @@ impl<S: LogStore> LogClient<S> {
         }
     }
 
-    fn begun(&self, own: EntryNumber, nonce: Nonce, listing: Listing) -> Result<Claimed, LogError> {
+    pub(super) fn begun(
+        &self,
+        own: EntryNumber,
+        nonce: Nonce,
+        listing: Listing,
+    ) -> Result<Claimed, LogError> {
         let restored = self.restored(&listing, listing.restore_point(own))?;
         let retained = restored.as_ref().map(|r| listing.retained_with(r.number)).unwrap_or_default();
         let kept = |c: &CompletedCheckpoint| retained.iter().chain(&restored).any(|r| r.number == c.number);

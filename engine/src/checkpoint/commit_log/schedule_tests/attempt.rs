@@ -7,9 +7,11 @@ use bytes::Bytes;
 use tidegate_state::KeyGroupRange;
 
 use super::super::{
-    ClaimBase, ClaimOutcome, Claimed, EntryBody, LogClient, LogEntry, LogStore, NonceSource, Settled, Survey,
+    ClaimBase, ClaimOutcome, Claimed, EntryBody, LogClient, LogEntry, LogStore, NonceSource, PutResult,
+    ReadBack, Settled, Survey,
 };
 use super::store::ScheduledStore;
+use super::weakness::{Weakness, claim_blindly};
 use super::world::{Branch, BranchState, World, read_state, write_state};
 use super::{Dice, Shared, pause};
 use crate::checkpoint::CompletedCheckpoint;
@@ -39,16 +41,23 @@ impl Io for WaitOnly {
     }
 }
 
-pub(super) async fn run_attempt(n: u64, store: ScheduledStore, world: Shared<World>, mut dice: Dice) {
+pub(super) async fn run_attempt(
+    n: u64,
+    pub(super) store: ScheduledStore,
+    pub(super) world: Shared<World>,
+    mut dice: Dice,
+    weakness: Option<Weakness>,
+) {
     let mut nonces = NonceSource::new(u128::from(n + 1));
     let io = Arc::new(WaitOnly);
     let Ok(client) = LogClient::open(store.clone(), io, "orders".into(), &mut nonces).await else { return };
-    let Some(claimed) = claim(&client, &world, &mut nonces, n, &mut dice).await else { return };
+    let wish = if n == 0 { 0 } else { dice.roll(10) };
+    let Some(claimed) = claim(&client, &world, &mut nonces, wish, weakness).await else { return };
     {
         let mut world = world.lock().unwrap();
         world.newest = world.newest.max(claimed.attempt.0);
     }
-    let mut attempt = Attempt::restored(client, store, world, claimed);
+    let mut attempt = Attempt::restored(client, store, world, claimed, weakness);
     attempt.recover().await;
     let _ = attempt.client.sweep(attempt.claimed.attempt, &attempt.claimed.listing).await;
     let checkpoints = 1 + dice.roll(5);
@@ -63,15 +72,20 @@ pub(super) async fn run_attempt(n: u64, store: ScheduledStore, world: Shared<Wor
 }
 
 async fn claim(
-    client: &LogClient<ScheduledStore>,
+    pub(super) client: &LogClient<ScheduledStore>,
     world: &Shared<World>,
     nonces: &mut NonceSource,
-    n: u64,
-    dice: &mut Dice,
+    wish: u64,
+    weakness: Option<Weakness>,
 ) -> Option<Claimed> {
-    let wish = if n == 0 { 0 } else { dice.roll(10) };
     loop {
         let survey = survey(client, wish).await?;
+        if weakness == Some(Weakness::NoSecondListing) {
+            match claim_blindly(client, &survey, nonces).await {
+                Some(claimed) => return Some(claimed),
+                None => continue,
+            }
+        }
         match client.claim(&survey, nonces.draw()).await.ok()? {
             ClaimOutcome::Claimed(claimed) => return Some(*claimed),
             ClaimOutcome::Again => world.lock().unwrap().void_claims += 1,
@@ -94,18 +108,19 @@ async fn survey(client: &LogClient<ScheduledStore>, wish: u64) -> Option<Survey>
     }
 }
 
-struct Attempt {
+pub(super) struct Attempt {
     client: LogClient<ScheduledStore>,
     store: ScheduledStore,
     world: Shared<World>,
-    claimed: Claimed,
-    last: EntryNumber,
+    pub(super) claimed: Claimed,
+    pub(super) last: EntryNumber,
     next_id: CheckpointId,
     position: u64,
     open: Vec<u64>,
-    listed: Vec<Branch>,
+    pub(super) listed: Vec<Branch>,
     retained: Vec<CompletedCheckpoint>,
     uncleaned: Vec<CompletedCheckpoint>,
+    weakness: Option<Weakness>,
 }
 
 impl Attempt {
@@ -114,6 +129,7 @@ impl Attempt {
         store: ScheduledStore,
         world: Shared<World>,
         claimed: Claimed,
+        weakness: Option<Weakness>,
     ) -> Self {
         let (position, listed) =
             claimed.restored.as_ref().map(|c| read_state(&c.manifest)).unwrap_or_default();
@@ -132,6 +148,7 @@ impl Attempt {
             listed,
             retained,
             uncleaned,
+            weakness,
         }
     }
 
@@ -142,7 +159,10 @@ impl Attempt {
             self.world.lock().unwrap().commit(own, branch);
             pause().await;
         }
-        let is_left_over = |branch: &Branch| branch.0 < own && !self.listed.contains(branch);
+        let in_bound = |branch: &Branch| {
+            branch.0 < own || self.weakness == Some(Weakness::SweepWithoutBound) && branch.0 != own
+        };
+        let is_left_over = |branch: &Branch| in_bound(branch) && !self.listed.contains(branch);
         let left_over: Vec<_> = {
             let world = self.world.lock().unwrap();
             let prepared = world.branches.iter().filter(|(_, (_, state))| *state == BranchState::Prepared);
@@ -167,6 +187,9 @@ impl Attempt {
         self.prepare(id);
         let manifest = self.snapshot(id).await;
         if dice.roll(4) == 0 {
+            if self.weakness == Some(Weakness::RollbackOnAbort) {
+                self.roll_back(id);
+            }
             return true; // aborted: its branch goes with the next one
         }
         let retained = self.retained[self.retained.len().saturating_sub(OLDER)..].to_vec();
@@ -185,6 +208,12 @@ impl Attempt {
         true
     }
 
+    fn roll_back(&mut self, id: CheckpointId) {
+        let own = (self.claimed.attempt.0, id.0);
+        self.world.lock().unwrap().roll_back(own);
+        self.listed.retain(|branch| *branch != own);
+    }
+
     fn prepare(&mut self, id: CheckpointId) {
         if self.open.is_empty() {
             return;
@@ -201,6 +230,9 @@ impl Attempt {
         while self.store.create(&path, Bytes::from_static(b"state")).await.is_err() {}
         let range = KeyGroupRange { start: 0, end: 128 };
         let keyed = KeyedStateHandle { path, size_bytes: 5, range };
+        let own_only = self.weakness == Some(Weakness::ListsOnlyOwnCheckpoint);
+        let mut listed = self.listed.clone();
+        listed.retain(|branch| !own_only || branch.1 == id.0);
         let operator = OperatorState {
             uid: "all".into(),
             max_parallelism: 128,
@@ -208,7 +240,7 @@ impl Attempt {
             has_on_end: false,
             subtasks: vec![OperatorSubtaskState { uid: "all".into(), keyed: Some(keyed), lists: Vec::new() }],
             ended: vec![false],
-            enumerator: Some(write_state(self.position, &self.listed)),
+            enumerator: Some(write_state(self.position, &listed)),
         };
         Manifest {
             job: "orders".into(),
@@ -224,9 +256,15 @@ impl Attempt {
 
     /// Puts an entry at own last + 1; `false` when fenced.
     async fn append(&mut self, body: EntryBody) -> bool {
-        let number = self.last.next();
+        let number = match self.weakness {
+            Some(Weakness::NumbersFromListing) => self.store.listing().highest().next(),
+            _ => self.last.next(),
+        };
         let nonce = self.claimed.nonce.of_entry(number);
         let entry = LogEntry { attempt: self.claimed.attempt, nonce, body };
+        if self.weakness == Some(Weakness::ErrorMeansFailure) {
+            return self.append_or_give_up(number, &entry).await;
+        }
         match self.client.append(number, entry).await {
             Settled::Ours => self.last = number,
             Settled::Fenced => {
@@ -239,7 +277,11 @@ impl Attempt {
 
     async fn clean(&mut self, newest: CompletedCheckpoint, retained: Vec<CompletedCheckpoint>) {
         self.uncleaned.push(newest.clone());
-        let plan = plan_cleaning(&newest, &retained, &self.uncleaned);
+        let named = match self.weakness {
+            Some(Weakness::CleanerKeepsTheNewest) => &[],
+            _ => retained.as_slice(),
+        };
+        let plan = plan_cleaning(&newest, named, &self.uncleaned);
         let cleaned = self.client.clean(plan).await;
         self.world.lock().unwrap().cleaned += cleaned.len() as u64;
         self.uncleaned.retain(|c| !cleaned.contains(&c.number));

@@ -127,8 +127,9 @@ fn no_schedule_over_a_store_that_is_late_fails_and_lies_does_either() {
 #[test]
 fn every_weaker_form_of_the_law_breaks_in_some_schedule() {
     for weakness in Weakness::ALL {
-        let found = (0..4_000).find(|seed| run(*seed, true, Some(weakness), &mut Coverage::default()).is_err());
-        eprintln!("{weakness:?} {found:?}");
-        assert!(found.is_some(), "no schedule breaks {weakness:?}");
+        // The rarest one, a sweep without bound, is found early in this order.
+        let mut seeds = (2_880..4_000).chain(0..2_880);
+        let found = seeds.any(|seed| run(seed, true, Some(weakness), &mut Coverage::default()).is_err());
+        assert!(found, "no schedule breaks {weakness:?}");
     }
 }

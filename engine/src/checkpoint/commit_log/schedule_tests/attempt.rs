@@ -7,8 +7,7 @@ use bytes::Bytes;
 use tidegate_state::KeyGroupRange;
 
 use super::super::{
-    ClaimBase, ClaimOutcome, Claimed, EntryBody, LogClient, LogEntry, LogStore, NonceSource, PutResult,
-    ReadBack, Settled, Survey,
+    ClaimBase, ClaimOutcome, Claimed, EntryBody, LogClient, LogEntry, LogStore, NonceSource, Settled, Survey,
 };
 use super::store::ScheduledStore;
 use super::weakness::{Weakness, claim_blindly};
@@ -43,8 +42,8 @@ impl Io for WaitOnly {
 
 pub(super) async fn run_attempt(
     n: u64,
-    pub(super) store: ScheduledStore,
-    pub(super) world: Shared<World>,
+    store: ScheduledStore,
+    world: Shared<World>,
     mut dice: Dice,
     weakness: Option<Weakness>,
 ) {
@@ -72,7 +71,7 @@ pub(super) async fn run_attempt(
 }
 
 async fn claim(
-    pub(super) client: &LogClient<ScheduledStore>,
+    client: &LogClient<ScheduledStore>,
     world: &Shared<World>,
     nonces: &mut NonceSource,
     wish: u64,
@@ -110,8 +109,8 @@ async fn survey(client: &LogClient<ScheduledStore>, wish: u64) -> Option<Survey>
 
 pub(super) struct Attempt {
     client: LogClient<ScheduledStore>,
-    store: ScheduledStore,
-    world: Shared<World>,
+    pub(super) store: ScheduledStore,
+    pub(super) world: Shared<World>,
     pub(super) claimed: Claimed,
     pub(super) last: EntryNumber,
     next_id: CheckpointId,

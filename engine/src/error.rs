@@ -84,7 +84,7 @@ pub enum Recovery {
 #[non_exhaustive]
 pub enum EngineError {
     /// The job graph cannot run as it was built.
-    #[error("{0}")]
+    #[error(transparent)]
     Graph(#[from] crate::graph::GraphError),
     /// Settings contradict each other or are out of range.
     #[error("{setting}: {message}")]
@@ -105,14 +105,14 @@ pub enum EngineError {
         restartable: bool,
     },
     /// The checkpoint folder refused, or the log says no.
-    #[error("{0}")]
-    Log(#[from] crate::checkpoint::commit_log::LogError),
+    #[error(transparent)]
+    Log(Box<crate::checkpoint::commit_log::LogError>),
     /// Checkpoint storage cannot be used.
-    #[error("{0}")]
-    Storage(#[from] tidegate_state::StorageError),
+    #[error(transparent)]
+    Storage(Box<tidegate_state::StorageError>),
     /// The checkpoint does not fit this job.
-    #[error("{0}")]
-    Restore(#[from] crate::taskworker::restore::RestoreError),
+    #[error(transparent)]
+    Restore(Box<crate::taskworker::restore::RestoreError>),
     /// A subtask failed and no restart strategy applies any more.
     #[error("job \"{job}\" failed after {attempts} attempts: {cause}")]
     JobFailed {
@@ -124,7 +124,7 @@ pub enum EngineError {
         cause: String,
     },
     /// A listed transaction is gone.
-    #[error("{0}")]
+    #[error(transparent)]
     Lost(Box<LostTransaction>),
     /// A newer attempt has claimed the job.
     #[error("job \"{job}\" was taken over: {detail}; this process has stopped and published nothing more")]
@@ -146,8 +146,8 @@ pub enum EngineError {
         checkpoint: CheckpointId,
     },
     /// The checkpoint was written by a job of another shape.
-    #[error("{0}")]
-    Refused(#[from] crate::checkpoint::restore_check::RestoreRefusal),
+    #[error(transparent)]
+    Refused(Box<crate::checkpoint::restore_check::RestoreRefusal>),
     /// The process's own resources failed: a thread or a runtime could not be made.
     #[error("{tried} failed")]
     System {
@@ -157,6 +157,23 @@ pub enum EngineError {
         #[source]
         source: std::io::Error,
     },
+}
+
+macro_rules! from_boxed {
+    ($($variant:ident: $source:ty),* $(,)?) => {
+        $(impl From<$source> for EngineError {
+            fn from(source: $source) -> Self {
+                Self::$variant(Box::new(source))
+            }
+        })*
+    };
+}
+
+from_boxed! {
+    Log: crate::checkpoint::commit_log::LogError,
+    Storage: tidegate_state::StorageError,
+    Restore: crate::taskworker::restore::RestoreError,
+    Refused: crate::checkpoint::restore_check::RestoreRefusal,
 }
 
 impl EngineError {

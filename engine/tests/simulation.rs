@@ -49,7 +49,9 @@ fn every_softened_law_is_noticed() {
     let mut missed = Vec::new();
     for soft in Mutation::ALL {
         match first_failure(soft) {
-            Some((seed, what)) => println!("{soft:?}: seed {seed}: {}", what.lines().next().unwrap_or_default()),
+            Some((seed, what)) => {
+                println!("{soft:?}: seed {seed}: {}", what.lines().next().unwrap_or_default())
+            }
             None => missed.push(soft),
         }
     }

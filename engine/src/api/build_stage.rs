@@ -3,7 +3,7 @@
 //! Owns: one maker per kind of operator. Does not own: operators. Runs on: the slot's thread.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_state::{StateDeclaration, StateType};
 
@@ -17,6 +17,7 @@ use crate::operator::keyed_process::{KeyedFunction, KeyedParts, KeyedProcess};
 use crate::operator::plain_sink::PlainSinkStage;
 use crate::operator::sink_operator::{COMMITTABLES, SinkStage, StoredCommittable};
 use crate::operator::{Chained, Operator, Stage};
+use crate::taskworker::restore::StateCheck;
 
 /// Makes a stateless operator from a function that clones the pristine closures.
 pub struct Stateless<Out, M> {
@@ -107,6 +108,14 @@ where
         let ended = cx.ended(info.uid.as_ref());
         Ok(Box::new(Chained::new(Arc::from(info.name.as_str()), op, next, cx.limits.batch_records, ended)))
     }
+
+    fn state_check(&self) -> Option<StateCheck> {
+        let (uid, states) = (self.uid.clone(), Mutex::new(self.states.clone()));
+        Some(Box::new(move |stored| {
+            let states = states.lock().unwrap_or_else(PoisonError::into_inner);
+            states.check(uid.as_str(), stored)
+        }))
+    }
 }
 
 /// Makes the stage of a two-phase sink.
@@ -123,9 +132,16 @@ impl<S: TwoPhaseSink> BuildStage<S::Record> for TwoPhaseSinkStage<S> {
         cx: &BuildContext<'_>,
         _downstream: Vec<Erased>,
     ) -> Result<Box<dyn Stage<S::Record>>, EngineError> {
-        let stored =
-            cx.restored.list::<StoredCommittable<S::Committable>>(&self.uid, COMMITTABLES, cx.subtask, cx.parallelism)?;
-        let restored: Vec<Prepared<S::Committable>> = stored.into_iter().map(Into::into).collect();
+        let stored = cx.restored.list::<StoredCommittable<S::Committable>>(
+            &self.uid,
+            COMMITTABLES,
+            cx.subtask,
+            cx.parallelism,
+        )?;
+        // What an entry says is committed is not asked again: the server may have forgotten it since.
+        let committed = cx.restored.committed_up_to(&self.uid);
+        let listed = stored.into_iter().map(Prepared::<S::Committable>::from);
+        let restored: Vec<_> = listed.filter(|p| p.closed_by > committed).collect();
         let context = TwoPhaseContext {
             connector: cx.connector.clone(),
             subtask: cx.subtask,

@@ -33,7 +33,9 @@ pub struct StreamEnvironment {
 
 impl std::fmt::Debug for StreamEnvironment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StreamEnvironment").field("nodes", &self.recorded.borrow().nodes.len()).finish_non_exhaustive()
+        f.debug_struct("StreamEnvironment")
+            .field("nodes", &self.recorded.borrow().nodes.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -54,7 +56,12 @@ impl StreamEnvironment {
     ///
     /// # Errors
     /// [`EngineError::Graph`] names the operator and the remedy; a connector may refuse its settings.
-    pub fn into_graph(self, job: &str, parallelism: u32, max_parallelism: u32) -> Result<JobGraph, EngineError> {
+    pub fn into_graph(
+        self,
+        job: &str,
+        parallelism: u32,
+        max_parallelism: u32,
+    ) -> Result<JobGraph, EngineError> {
         let max_parallelism = MaxParallelism::new(max_parallelism)
             .map_err(|e| GraphError::MaxParallelism { given: max_parallelism, reason: e.to_string() })?;
         let recorded = self.recorded.borrow();

@@ -14,6 +14,6 @@ pub use environment::StreamEnvironment;
 pub use keyed_stream::KeyedStream;
 pub use sink::{Committer, Prepared, Sink, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter, Writer};
 pub use source::{
-    AnyEnumerator, AnyFound, Assignment, ConnectorContext, ConnectorError, ErasedEnumerator, ReadStatus, Source,
-    SourceOutput, SplitEnumerator, SplitReader,
+    AnyEnumerator, AnyFound, Assignment, ConnectorContext, ConnectorError, ErasedEnumerator, ReadStatus,
+    Source, SourceOutput, SplitEnumerator, SplitReader,
 };

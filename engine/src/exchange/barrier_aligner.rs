@@ -32,7 +32,12 @@ pub struct BarrierAligner {
 impl BarrierAligner {
     /// No barrier seen on any of `channels`.
     pub fn new(channels: usize) -> Self {
-        Self { awaited: None, received: vec![false; channels], closed: vec![false; channels], newest: CheckpointId(0) }
+        Self {
+            awaited: None,
+            received: vec![false; channels],
+            closed: vec![false; channels],
+            newest: CheckpointId(0),
+        }
     }
 
     /// The barrier that is being aligned.

@@ -49,7 +49,8 @@ impl<T> Inbox<T> {
     pub fn new(channels: u32, credits: u32, receiver: &Waker) -> (Vec<ChannelSender<T>>, Self) {
         let room = (channels as usize) * (credits as usize + CONTROL_ROOM);
         let (tx, rx) = crossbeam_channel::bounded(room.max(1));
-        let credits: Vec<_> = (0..channels).map(|_| Arc::new(Credits { left: AtomicU32::new(credits) })).collect();
+        let credits: Vec<_> =
+            (0..channels).map(|_| Arc::new(Credits { left: AtomicU32::new(credits) })).collect();
         let senders = credits
             .iter()
             .zip(0..)

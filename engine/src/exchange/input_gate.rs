@@ -39,8 +39,9 @@ impl<T> InputGate<T> {
     /// A gate over an inbox.
     pub fn new(inbox: Inbox<T>) -> Self {
         let count = inbox.channels();
-        let channels =
-            (0..count).map(|_| Channel { queue: VecDeque::new(), grammar: ChannelGrammar::default() }).collect();
+        let channels = (0..count)
+            .map(|_| Channel { queue: VecDeque::new(), grammar: ChannelGrammar::default() })
+            .collect();
         Self {
             inbox,
             channels,
@@ -116,7 +117,7 @@ impl<T> InputGate<T> {
     }
 
     /// The next element for the chain. Called only when the chain is idle and no aligned barrier waits.
-    pub fn next(&mut self) -> Option<StageElement<T>> {
+    pub fn next_element(&mut self) -> Option<StageElement<T>> {
         debug_assert!(self.aligned.is_none(), "a record overtook an aligned barrier");
         for _ in 0..self.channels.len() {
             let index = self.next;

@@ -54,7 +54,12 @@ pub struct Router<T> {
 
 impl<T> Router<T> {
     /// A router over `channels` channels; `start` spreads the first batches of different senders.
-    pub fn new(partitioner: Partitioner<T>, max_parallelism: MaxParallelism, channels: u32, start: u32) -> Self {
+    pub fn new(
+        partitioner: Partitioner<T>,
+        max_parallelism: MaxParallelism,
+        channels: u32,
+        start: u32,
+    ) -> Self {
         let by_group = match &partitioner {
             Partitioner::Hash { .. } => (0..max_parallelism.get())
                 .map(|g| subtask_of(KeyGroup(g), channels, max_parallelism))

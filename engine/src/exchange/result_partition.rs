@@ -14,7 +14,9 @@ use super::inbox::ChannelSender;
 use super::partitioner::{Partitioner, Router};
 use crate::clock::Moment;
 use crate::element::{Batch, CheckpointBarrier, Element, EventTime};
-use crate::operator::{AnyStage, Flow, OperatorPart, Stage, StageContext, StageControl, StageElement, StageStatus};
+use crate::operator::{
+    AnyStage, Flow, OperatorPart, Stage, StageContext, StageControl, StageElement, StageStatus,
+};
 use crate::taskworker::mail::TaskFailure;
 
 /// The stage at the sending end of an edge.
@@ -49,7 +51,8 @@ impl<T> OutChannel<T> {
 
     /// Queues an element; a watermark takes the place of one that has not been sent.
     fn put(&mut self, element: Element<T>) {
-        if let (Element::Watermark(_), Some(last @ Element::Watermark(_))) = (&element, self.queue.back_mut()) {
+        if let (Element::Watermark(_), Some(last @ Element::Watermark(_))) = (&element, self.queue.back_mut())
+        {
             *last = element;
         } else {
             self.queue.push_back(element);
@@ -66,7 +69,8 @@ impl<T: Clone + 'static> ResultPartition<T> {
         max_parallelism: MaxParallelism,
     ) -> Self {
         let count = u32::try_from(senders.len()).unwrap_or(u32::MAX);
-        let channels = senders.into_iter().map(|sender| OutChannel { queue: VecDeque::new(), sender }).collect();
+        let channels =
+            senders.into_iter().map(|sender| OutChannel { queue: VecDeque::new(), sender }).collect();
         let buffers = (0..count).map(|_| Batch::default()).collect();
         let router = Router::new(partitioner, max_parallelism, count, subtask);
         Self { router, buffers, channels, oldest: None, watermark: None, closed: false }

@@ -37,7 +37,12 @@ impl WatermarkValve {
     /// All channels active, no watermark yet.
     pub fn new(channels: usize) -> Self {
         let start = ChannelTime { watermark: EventTime::MIN, status: StreamStatus::Active, ended: false };
-        Self { channels: vec![start; channels], sent: EventTime::MIN, status: StreamStatus::Active, ended: false }
+        Self {
+            channels: vec![start; channels],
+            sent: EventTime::MIN,
+            status: StreamStatus::Active,
+            ended: false,
+        }
     }
 
     /// Channel `channel` has reached `at`.

@@ -17,7 +17,9 @@ use crate::graph::node::JobIdentity;
 use crate::graph::{InstantiateSetup, JobGraph, instantiate};
 use crate::ids::SubtaskId;
 use crate::io::{Io, SharedIo, Waker};
-use crate::jobmanager::{AttemptEnd, Control, JobMaster, MasterAction, MasterEvent, MasterNotice, MasterSetup};
+use crate::jobmanager::{
+    AttemptEnd, Control, JobMaster, MasterAction, MasterEvent, MasterNotice, MasterSetup,
+};
 use crate::taskworker::mail::{Mail, TaskReport};
 use crate::taskworker::restore::Restored;
 use crate::taskworker::subtask::{REPORT_CAPACITY, Step, Subtask};

@@ -67,7 +67,8 @@ impl ExecutionConfig {
     /// [`EngineError::Settings`] names the setting.
     pub fn validate(&self) -> Result<(), EngineError> {
         if !(1..=65_536).contains(&self.batch_records) {
-            let message = format!("{} is out of range; 1 to 65536 records fit into a batch", self.batch_records);
+            let message =
+                format!("{} is out of range; 1 to 65536 records fit into a batch", self.batch_records);
             return Err(EngineError::Settings { setting: "batch_records", message });
         }
         if self.channel_batches == 0 {

@@ -25,7 +25,7 @@ use crate::ids::{AttemptId, CheckpointId, Lineage, LogId, OperatorUid, VertexId}
 use crate::io::{SharedIo, SpawnedIo, Waker};
 use crate::jobmanager::plan::{JobPlan, OperatorKind};
 use crate::jobmanager::{AttemptEnd, Control, MasterNotice, MasterSetup, RestartDecision, Restarts};
-use crate::taskworker::restore::Restored;
+use crate::taskworker::restore::{Restored, StateCheck};
 use crate::taskworker::subtask::Step;
 
 /// What a job is run with.
@@ -90,9 +90,15 @@ pub enum ExecutionNotice {
 }
 
 enum State {
-    Starting { result: oneshot::Receiver<Result<Started, EngineError>>, task: Box<dyn SpawnedIo>, since: Moment },
+    Starting {
+        result: oneshot::Receiver<Result<Started, EngineError>>,
+        task: Box<dyn SpawnedIo>,
+        since: Moment,
+    },
     Running(Box<Attempt>),
-    Waiting { until: Moment },
+    Waiting {
+        until: Moment,
+    },
     Over,
 }
 
@@ -264,6 +270,7 @@ impl JobExecution {
             nonces: NonceSource::new(self.nonces.draw().0),
             restore: if self.claimed_once { RestoreFrom::Latest } else { self.setup.config.restore },
             allow_non_restored_state: self.setup.config.allow_non_restored_state,
+            checks: self.state_checks(),
             preflight: self.attempts == 1,
         };
         let task = self.setup.io.spawn(
@@ -416,6 +423,11 @@ impl JobExecution {
             Some((v.id, enumerator))
         });
         made.collect()
+    }
+
+    fn state_checks(&self) -> Vec<(OperatorUid, StateCheck)> {
+        let nodes = self.setup.graph.nodes.iter();
+        nodes.filter_map(|n| Some((n.info.uid.clone()?, n.node.state_check()?))).collect()
     }
 
     fn lock_holding_sinks(&self) -> Vec<OperatorUid> {

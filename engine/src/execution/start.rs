@@ -7,13 +7,14 @@ use std::sync::Arc;
 use tidegate_state::CheckpointStorage;
 
 use super::config::RestoreFrom;
-use crate::checkpoint::commit_log::{ClaimBase, ClaimOutcome, Claimed, LogClient, LogError, NonceSource};
+use crate::checkpoint::commit_log::{ClaimBase, ClaimOutcome, Claimed, LogClient, NonceSource, Survey};
 use crate::checkpoint::completed::CompletedCheckpoint;
-use crate::checkpoint::restore_check::{RestoreNote, RestoreOptions, RestoreRefusal, check_restore};
+use crate::checkpoint::restore_check::{RestoreNote, RestoreOptions, check_restore};
 use crate::error::EngineError;
+use crate::ids::OperatorUid;
 use crate::io::SharedIo;
 use crate::jobmanager::plan::JobPlan;
-use crate::taskworker::restore::{Restored, load};
+use crate::taskworker::restore::{RestoreError, Restored, StateCheck, load};
 
 /// What a start needs.
 pub struct StartSetup {
@@ -29,6 +30,8 @@ pub struct StartSetup {
     pub restore: RestoreFrom,
     /// Drop state that no operator claims.
     pub allow_non_restored_state: bool,
+    /// Whether stored states can be read as the job's operators declare them.
+    pub checks: Vec<(OperatorUid, StateCheck)>,
     /// Whether this is the first start of this process: the store is tried out.
     pub preflight: bool,
 }
@@ -45,19 +48,9 @@ pub struct Started {
     pub notes: Vec<RestoreNote>,
 }
 
-/// A refusal or a failure between survey and claim.
-enum CheckFailed {
-    Log(LogError),
-    Refused(RestoreRefusal),
-}
-
-impl From<LogError> for CheckFailed {
-    fn from(error: LogError) -> Self {
-        Self::Log(error)
-    }
-}
-
-/// Starts an attempt.
+/// Starts an attempt: surveys, reads and checks what would be restored, claims, and looks whether that is still the same.
+///
+/// Everything that can be refused is refused before the claim is written, a state of another type or a damaged file too.
 ///
 /// # Errors
 /// The folder refuses, the checkpoint does not fit, or another start was faster.
@@ -66,74 +59,90 @@ pub async fn start(mut setup: StartSetup) -> Result<Started, EngineError> {
         setup.storage.preflight().await?;
     }
     let job = setup.plan.job.clone();
-    let log = LogClient::open(setup.storage.clone(), setup.io.clone(), job.clone(), &mut setup.nonces).await?;
-    let (claimed, notes) = match setup.restore {
-        RestoreFrom::Rewind(checkpoint) => claim_rewind(&log, &mut setup, checkpoint).await?,
-        RestoreFrom::Latest => claim(&log, &mut setup, ClaimBase::Latest).await?,
-        RestoreFrom::None => claim(&log, &mut setup, ClaimBase::None).await?,
-    };
-    let restored = match &claimed.restored {
-        Some(checkpoint) => load(&setup.storage, &checkpoint.manifest).await?,
-        None => Restored::default(),
-    };
-    Ok(Started { claimed, restored, log, notes })
-}
-
-async fn claim(
-    log: &LogClient,
-    setup: &mut StartSetup,
-    base: ClaimBase,
-) -> Result<(Claimed, Vec<RestoreNote>), EngineError> {
-    let (plan, allow) = (Arc::clone(&setup.plan), setup.allow_non_restored_state);
-    let mut notes = Vec::new();
-    let outcome = log
-        .claim_checked(base, &mut setup.nonces, |restored: Option<&CompletedCheckpoint>| {
-            notes = check(restored, &plan, allow)?;
-            Ok::<(), CheckFailed>(())
-        })
-        .await;
-    match outcome {
-        Ok(ClaimOutcome::Claimed(claimed)) => Ok((*claimed, notes)),
-        Ok(ClaimOutcome::Fenced { by }) => Err(fenced(&plan, by)),
-        Ok(ClaimOutcome::Again) => unreachable!("claim_checked claims again by itself"),
-        Err(CheckFailed::Log(error)) => Err(error.into()),
-        Err(CheckFailed::Refused(refusal)) => Err(refusal.into()),
+    let log = LogClient::open(setup.storage.clone(), setup.io.clone(), job, &mut setup.nonces).await?;
+    loop {
+        let survey = survey(&log, setup.restore).await?;
+        let notes = check(survey.restored.as_ref(), &setup)?;
+        let Some(restored) = read(&setup, survey.restored.as_ref(), &log).await? else { continue };
+        match log.claim(&survey, setup.nonces.draw()).await? {
+            ClaimOutcome::Again => {}
+            ClaimOutcome::Fenced { by } => return Err(fenced(&setup.plan, by)),
+            ClaimOutcome::Claimed(claimed) => {
+                return claim_stands(&setup, survey, *claimed, restored, log, notes).await;
+            }
+        }
     }
 }
 
-async fn claim_rewind(
-    log: &LogClient,
-    setup: &mut StartSetup,
-    checkpoint: crate::ids::CheckpointId,
-) -> Result<(Claimed, Vec<RestoreNote>), EngineError> {
-    loop {
-        let (survey, rewind) = log.survey_rewind(checkpoint).await?;
-        let notes = match check(survey.restored.as_ref(), &setup.plan, setup.allow_non_restored_state) {
-            Ok(notes) => notes,
-            Err(CheckFailed::Log(error)) => return Err(error.into()),
-            Err(CheckFailed::Refused(refusal)) => return Err(refusal.into()),
-        };
-        for doubled in &rewind.doubled {
-            tracing::warn!("{doubled}");
+/// A checkpoint that was put between survey and claim is read anew.
+async fn claim_stands(
+    setup: &StartSetup,
+    survey: Survey,
+    claimed: Claimed,
+    read_before: Restored,
+    log: LogClient,
+    notes: Vec<RestoreNote>,
+) -> Result<Started, EngineError> {
+    let entry = |c: &Option<CompletedCheckpoint>| c.as_ref().map(|c| c.number);
+    let restored = match &claimed.restored {
+        Some(checkpoint) if entry(&claimed.restored) != entry(&survey.restored) => {
+            let restored = load(&setup.storage, &checkpoint.manifest).await?;
+            restored.check_keyed(&setup.checks)?;
+            restored
         }
-        match log.claim(&survey, setup.nonces.draw()).await? {
-            ClaimOutcome::Claimed(claimed) => return Ok((*claimed, notes)),
-            ClaimOutcome::Fenced { by } => return Err(fenced(&setup.plan, by)),
-            ClaimOutcome::Again => {}
+        _ => read_before,
+    };
+    let restored = restored.with_committed(claimed.committed.clone());
+    Ok(Started { claimed, restored, log, notes })
+}
+
+async fn survey(log: &LogClient, restore: RestoreFrom) -> Result<Survey, EngineError> {
+    match restore {
+        RestoreFrom::Latest => Ok(log.survey(ClaimBase::Latest).await?),
+        RestoreFrom::None => Ok(log.survey(ClaimBase::None).await?),
+        RestoreFrom::Rewind(checkpoint) => {
+            let (survey, rewind) = log.survey_rewind(checkpoint).await?;
+            for doubled in &rewind.doubled {
+                tracing::warn!("{doubled}");
+            }
+            Ok(survey)
         }
     }
 }
 
 fn check(
     restored: Option<&CompletedCheckpoint>,
-    plan: &JobPlan,
-    allow_non_restored_state: bool,
-) -> Result<Vec<RestoreNote>, CheckFailed> {
+    setup: &StartSetup,
+) -> Result<Vec<RestoreNote>, EngineError> {
     let Some(checkpoint) = restored else { return Ok(Vec::new()) };
+    let allow_non_restored_state = setup.allow_non_restored_state;
     let options = RestoreOptions { allow_non_restored_state, ..RestoreOptions::default() };
-    check_restore(&checkpoint.manifest, plan, &options).map_err(CheckFailed::Refused)
+    Ok(check_restore(&checkpoint.manifest, &setup.plan, &options)?)
+}
+
+/// Reads and checks the state. `None`: a file is gone because an attempt that still runs has cleaned the checkpoint.
+async fn read(
+    setup: &StartSetup,
+    restored: Option<&CompletedCheckpoint>,
+    log: &LogClient,
+) -> Result<Option<Restored>, EngineError> {
+    let Some(checkpoint) = restored else { return Ok(Some(Restored::default())) };
+    match load(&setup.storage, &checkpoint.manifest).await {
+        Ok(restored) => {
+            restored.check_keyed(&setup.checks)?;
+            Ok(Some(restored))
+        }
+        Err(missing @ RestoreError::Missing { .. }) => {
+            let now = log.listing(None).await?;
+            if now.get(checkpoint.number).is_some() { Err(missing.into()) } else { Ok(None) }
+        }
+        Err(other) => Err(other.into()),
+    }
 }
 
 fn fenced(plan: &JobPlan, by: crate::ids::EntryNumber) -> EngineError {
-    EngineError::Fenced { job: plan.job.clone(), detail: format!("entry {by} of the commit log is a later claim") }
+    EngineError::Fenced {
+        job: plan.job.clone(),
+        detail: format!("entry {by} of the commit log is a later claim"),
+    }
 }

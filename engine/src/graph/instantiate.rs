@@ -108,14 +108,17 @@ fn wire(graph: &JobGraph, setup: &InstantiateSetup<'_>) -> Wiring {
     let mut wiring = Wiring { inboxes: HashMap::new(), senders: HashMap::new() };
     for vertex in &graph.vertices {
         let head = vertex.nodes[0];
-        let inputs: Vec<(usize, &Edge)> = graph.edges.iter().enumerate().filter(|(_, e)| e.to == head).collect();
+        let inputs: Vec<(usize, &Edge)> =
+            graph.edges.iter().enumerate().filter(|(_, e)| e.to == head).collect();
         if inputs.is_empty() {
             continue;
         }
         for to in 0..vertex.parallelism {
             let ends: Vec<(usize, u32)> = inputs
                 .iter()
-                .flat_map(|(at, edge)| (0..graph.parallelism_of(edge.from)).map(move |from| (*at, *edge, from)))
+                .flat_map(|(at, edge)| {
+                    (0..graph.parallelism_of(edge.from)).map(move |from| (*at, *edge, from))
+                })
                 .filter(|(_, edge, from)| connects(graph, edge, *from, to))
                 .map(|(at, _, from)| (at, from))
                 .collect();

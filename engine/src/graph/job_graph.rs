@@ -56,7 +56,10 @@ pub struct JobGraph {
 
 impl std::fmt::Debug for JobGraph {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JobGraph").field("job", &self.job).field("vertices", &self.vertices).finish_non_exhaustive()
+        f.debug_struct("JobGraph")
+            .field("job", &self.job)
+            .field("vertices", &self.vertices)
+            .finish_non_exhaustive()
     }
 }
 

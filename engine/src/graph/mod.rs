@@ -25,7 +25,9 @@ pub struct NodeId(pub usize);
 #[non_exhaustive]
 pub enum GraphError {
     /// Two operators of one name.
-    #[error("two operators have the uid \"{uid}\"\n  help: state is found by uid; give each operator its own")]
+    #[error(
+        "two operators have the uid \"{uid}\"\n  help: state is found by uid; give each operator its own"
+    )]
     DuplicateUid {
         /// The uid.
         uid: String,

@@ -17,7 +17,7 @@ use crate::jobmanager::plan::OperatorKind;
 use crate::operator::{Downstream, Stage, StageLimits, TransactionName, TransactionScope};
 use crate::taskworker::Head;
 use crate::taskworker::gate_head::GateHead;
-use crate::taskworker::restore::Restored;
+use crate::taskworker::restore::{Restored, StateCheck};
 use crate::taskworker::source_head::{SPLITS, SourceHead};
 
 /// What is known of a node without its types.
@@ -111,6 +111,10 @@ pub trait AnyNode: Send {
         let _ = parallelism;
         None
     }
+    /// Says whether stored states can be read as this operator declares them.
+    fn state_check(&self) -> Option<StateCheck> {
+        None
+    }
     /// How many records a source has in all, if it knows.
     fn total_records(&self) -> Option<u64> {
         None
@@ -119,7 +123,11 @@ pub trait AnyNode: Send {
     ///
     /// # Errors
     /// State that does not fit.
-    fn source_head(&self, cx: &BuildContext<'_>, downstream: Vec<Erased>) -> Result<Option<Box<dyn Head>>, EngineError> {
+    fn source_head(
+        &self,
+        cx: &BuildContext<'_>,
+        downstream: Vec<Erased>,
+    ) -> Result<Option<Box<dyn Head>>, EngineError> {
         let _ = (cx, downstream);
         Ok(None)
     }
@@ -127,7 +135,12 @@ pub trait AnyNode: Send {
     ///
     /// # Errors
     /// State that does not fit.
-    fn stage(&self, info: &NodeInfo, cx: &BuildContext<'_>, downstream: Vec<Erased>) -> Result<Erased, EngineError>;
+    fn stage(
+        &self,
+        info: &NodeInfo,
+        cx: &BuildContext<'_>,
+        downstream: Vec<Erased>,
+    ) -> Result<Erased, EngineError>;
     /// An erased `Inbox<In>` and its erased senders.
     fn inbox(&self, channels: u32, credits: u32, waker: &Waker) -> (Vec<ErasedSend>, ErasedSend);
     /// A head over that inbox.
@@ -192,6 +205,11 @@ pub trait BuildStage<In>: Clone + Send + 'static {
     fn validate(&self) -> Result<(), ConnectorError> {
         Ok(())
     }
+
+    /// See [`AnyNode::state_check`].
+    fn state_check(&self) -> Option<StateCheck> {
+        None
+    }
 }
 
 impl<In: Clone + Send + 'static, B: BuildStage<In>> AnyNode for StageNode<In, B> {
@@ -203,7 +221,16 @@ impl<In: Clone + Send + 'static, B: BuildStage<In>> AnyNode for StageNode<In, B>
         self.build.validate()
     }
 
-    fn stage(&self, info: &NodeInfo, cx: &BuildContext<'_>, downstream: Vec<Erased>) -> Result<Erased, EngineError> {
+    fn state_check(&self) -> Option<StateCheck> {
+        self.build.state_check()
+    }
+
+    fn stage(
+        &self,
+        info: &NodeInfo,
+        cx: &BuildContext<'_>,
+        downstream: Vec<Erased>,
+    ) -> Result<Erased, EngineError> {
         Ok(Box::new(self.build.build(info, cx, downstream)?))
     }
 
@@ -247,7 +274,11 @@ impl<S: Source> AnyNode for SourceNode<S> {
         self.source.total_records()
     }
 
-    fn source_head(&self, cx: &BuildContext<'_>, downstream: Vec<Erased>) -> Result<Option<Box<dyn Head>>, EngineError> {
+    fn source_head(
+        &self,
+        cx: &BuildContext<'_>,
+        downstream: Vec<Erased>,
+    ) -> Result<Option<Box<dyn Head>>, EngineError> {
         use crate::api::SplitReader;
         let mut reader = self.source.reader(cx.connector.clone(), cx.subtask);
         let splits = cx.restored.list::<S::Split>(&self.uid, SPLITS, cx.subtask, cx.parallelism)?;
@@ -265,7 +296,12 @@ impl<S: Source> AnyNode for SourceNode<S> {
         Ok(Some(Box::new(SourceHead::new(name, self.uid.clone(), reader, chain))))
     }
 
-    fn stage(&self, info: &NodeInfo, _cx: &BuildContext<'_>, _downstream: Vec<Erased>) -> Result<Erased, EngineError> {
+    fn stage(
+        &self,
+        info: &NodeInfo,
+        _cx: &BuildContext<'_>,
+        _downstream: Vec<Erased>,
+    ) -> Result<Erased, EngineError> {
         unreachable!("the graph never builds a stage for source {}", info.name)
     }
 

@@ -221,7 +221,10 @@ impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> AnyStage for Chai
 
 impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> Stage<In> for Chained<In, Out, Op> {
     fn push(&mut self, element: StageElement<In>, _cx: &mut StageContext) -> Result<(), TaskFailure> {
-        debug_assert!(matches!(self.in_hand, InHand::Nothing), "an element was pushed before the last was done");
+        debug_assert!(
+            matches!(self.in_hand, InHand::Nothing),
+            "an element was pushed before the last was done"
+        );
         match element {
             StageElement::Records(batch) => self.in_hand = InHand::Records(BatchCursor::new(batch)),
             StageElement::Watermark(at) => self.in_hand = InHand::Watermark(at),

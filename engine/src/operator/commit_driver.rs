@@ -62,7 +62,11 @@ impl<C: Clone> CommitDriver<C> {
     ///
     /// # Errors
     /// [`NoPlaceLeft`]: the job fails with that reason.
-    pub fn on_barrier(&mut self, id: CheckpointId, newest_completed: CheckpointId) -> Result<(), NoPlaceLeft> {
+    pub fn on_barrier(
+        &mut self,
+        id: CheckpointId,
+        newest_completed: CheckpointId,
+    ) -> Result<(), NoPlaceLeft> {
         self.on_complete(newest_completed);
         self.barriers.push_back(id);
         // Two places are the writer's and the committer's.
@@ -80,7 +84,11 @@ impl<C: Clone> CommitDriver<C> {
     pub fn on_prepared(&mut self, id: CheckpointId, prepared: Option<Prepared<C>>) -> Vec<Prepared<C>> {
         self.pending.extend(prepared);
         let own_only = mutation::on(Mutation::ListsOnlyOwnCheckpoint);
-        self.pending.iter().filter(|p| if own_only { p.closed_by == id } else { p.closed_by <= id }).cloned().collect()
+        self.pending
+            .iter()
+            .filter(|p| if own_only { p.closed_by == id } else { p.closed_by <= id })
+            .cloned()
+            .collect()
     }
 
     /// Checkpoint `id` and all below are complete; learnt from a notification or from any later barrier.
@@ -108,7 +116,8 @@ impl<C: Clone> CommitDriver<C> {
         if !self.handed.is_empty() {
             return Vec::new();
         }
-        let due: Vec<_> = self.pending.iter().filter(|p| p.closed_by <= self.newest_completed).cloned().collect();
+        let due: Vec<_> =
+            self.pending.iter().filter(|p| p.closed_by <= self.newest_completed).cloned().collect();
         self.handed = due.iter().map(|p| p.name.clone()).collect();
         due
     }
@@ -117,7 +126,11 @@ impl<C: Clone> CommitDriver<C> {
     ///
     /// # Errors
     /// [`LostTransaction`]: the job fails and no restart strategy applies.
-    pub fn on_outcome(&mut self, name: &TransactionName, outcome: CommitOutcome) -> Result<(), LostTransaction> {
+    pub fn on_outcome(
+        &mut self,
+        name: &TransactionName,
+        outcome: CommitOutcome,
+    ) -> Result<(), Box<LostTransaction>> {
         let reason = match outcome {
             CommitOutcome::RetryAfter { .. } => return Ok(()),
             CommitOutcome::Committed | CommitOutcome::AlreadyCommitted => None,
@@ -128,7 +141,9 @@ impl<C: Clone> CommitDriver<C> {
         let Some(item) = self.pending.remove(at) else { return Ok(()) };
         match reason {
             None => Ok(()),
-            Some(reason) => Err(LostTransaction { name: item.name, closed_by: item.closed_by, reason }),
+            Some(reason) => {
+                Err(Box::new(LostTransaction { name: item.name, closed_by: item.closed_by, reason }))
+            }
         }
     }
 
@@ -180,7 +195,9 @@ pub fn to_roll_back(
 ) -> Vec<TransactionName> {
     left_overs
         .into_iter()
-        .filter(|n| n.scope.job == own.scope.job && n.scope.log_id == own.scope.log_id && n.scope.uid == own.scope.uid)
+        .filter(|n| {
+            n.scope.job == own.scope.job && n.scope.log_id == own.scope.log_id && n.scope.uid == own.scope.uid
+        })
         .filter(|n| n.attempt < own.attempt && n.subtask % parallelism == own.subtask && !listed.contains(n))
         .collect()
 }

@@ -3,7 +3,10 @@
 //! Owns: the operator's tables and timers, and the firing of event-time timers. Does not own: the tables' layout
 //! (see `tidegate_state`). Runs on: the slot's thread.
 
-use tidegate_state::{KeyGroupRange, KeyedBackend, MaxParallelism, StateDeclaration, StateError, StateFileReader, StateType, TimerTable};
+use tidegate_state::{
+    KeyGroupRange, KeyedBackend, MaxParallelism, StateDeclaration, StateError, StateFileReader, StateType,
+    TimerTable,
+};
 
 use super::{BatchCursor, FrozenKeyedState, Operator, OperatorPart, Output, Progress, TIMERS_PER_STEP_MAX};
 use crate::element::EventTime;
@@ -200,6 +203,11 @@ where
         S::freeze(&mut self.tables, &mut tables);
         tables.push(self.timers.freeze());
         let keyed = FrozenKeyedState { range: self.range, max_parallelism: self.max_parallelism, tables };
-        Some(OperatorPart { uid: self.uid.clone(), keyed: Some(keyed), lists: Vec::new(), comes_later: false })
+        Some(OperatorPart {
+            uid: self.uid.clone(),
+            keyed: Some(keyed),
+            lists: Vec::new(),
+            comes_later: false,
+        })
     }
 }

@@ -130,7 +130,10 @@ pub struct OperatorPart {
 
 impl std::fmt::Debug for OperatorPart {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OperatorPart").field("uid", &self.uid).field("comes_later", &self.comes_later).finish()
+        f.debug_struct("OperatorPart")
+            .field("uid", &self.uid)
+            .field("comes_later", &self.comes_later)
+            .finish()
     }
 }
 
@@ -242,7 +245,10 @@ impl<T> BatchCursor<T> {
 
     /// The next record and its event time.
     #[inline]
-    #[allow(clippy::should_implement_trait, reason = "not an iterator: it yields pairs and hands out the rest as a batch")]
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "not an iterator: it yields pairs and hands out the rest as a batch"
+    )]
     pub fn next(&mut self) -> Option<(T, Option<EventTime>)> {
         let value = self.values.next()?;
         Some((value, self.times.next()))

@@ -99,7 +99,11 @@ impl<In: 'static, P: Pipe<In>> Operator<In, P::Out> for Piped<P>
 where
     P::Out: 'static,
 {
-    fn process(&mut self, input: &mut BatchCursor<In>, out: &mut Output<P::Out>) -> Result<Progress, JobError> {
+    fn process(
+        &mut self,
+        input: &mut BatchCursor<In>,
+        out: &mut Output<P::Out>,
+    ) -> Result<Progress, JobError> {
         let batch = input.take_rest();
         if batch.timestamps.is_empty() {
             out.batch.values.extend(batch.values.into_iter().filter_map(|value| self.0.run(value)));

@@ -215,17 +215,23 @@ async fn recover<C: Committer>(
     fault_point!("sink.recover.before");
     let context = &events.context;
     let mine = owned(&restored, context.subtask, context.parallelism);
-    for item in &mine {
-        let outcome = commit_one(committer, item, events).await?;
-        if let CommitOutcome::Lost { reason } = outcome {
-            let (name, closed_by) = (item.name.clone(), item.closed_by);
-            return Err(Stop::Lost(super::LostTransaction { name, closed_by, reason }));
+    let mut committed = 0;
+    for (index, item) in mine.iter().enumerate() {
+        if index > 0 {
+            fault_point!("sink.commit.between");
+        }
+        match commit_one(committer, item, events).await? {
+            CommitOutcome::Committed => committed += 1,
+            CommitOutcome::Lost { reason } => {
+                let (name, closed_by) = (item.name.clone(), item.closed_by);
+                return Err(Stop::Lost(super::LostTransaction { name, closed_by, reason }));
+            }
+            CommitOutcome::AlreadyCommitted | CommitOutcome::RetryAfter { .. } => {}
         }
     }
     let listed: Vec<TransactionName> = restored.into_iter().map(|p| p.name).collect();
     let rolled_back = sweep(committer, &listed, events).await?;
     fault_point!("sink.recover.after");
-    let committed = u32::try_from(mine.len()).unwrap_or(u32::MAX);
     events.send(SinkEvent::Recovered { committed, rolled_back }).await?;
     Ok(())
 }

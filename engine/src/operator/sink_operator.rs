@@ -16,7 +16,8 @@ use tokio::sync::mpsc;
 
 use super::commit_driver::CommitDriver;
 use super::sink_io::{
-    COMMANDS_MAX, CommitterCommand, EVENTS_MAX, EventSender, SinkEvent, WriterCommand, run_committer, run_writer,
+    COMMANDS_MAX, CommitterCommand, EVENTS_MAX, EventSender, SinkEvent, WriterCommand, run_committer,
+    run_writer,
 };
 use super::transaction::{CommitOutcome, TransactionName, TransactionScope};
 use super::{AnyStage, Flow, OperatorPart, Stage, StageContext, StageControl, StageElement, StageStatus};
@@ -119,7 +120,10 @@ pub struct SinkStage<S: TwoPhaseSink> {
 
 impl<S: TwoPhaseSink> std::fmt::Debug for SinkStage<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SinkStage").field("name", &self.name).field("phase", &self.phase).finish_non_exhaustive()
+        f.debug_struct("SinkStage")
+            .field("name", &self.name)
+            .field("phase", &self.phase)
+            .finish_non_exhaustive()
     }
 }
 
@@ -199,13 +203,19 @@ impl<S: TwoPhaseSink> SinkStage<S> {
         let records = batch.len() as u64;
         match self.writer.try_send(WriterCommand::Write(name, batch)) {
             Ok(()) => cx.records_written += records,
-            Err(mpsc::error::TrySendError::Full(WriterCommand::Write(_, batch))) => self.in_hand = Some(batch),
+            Err(mpsc::error::TrySendError::Full(WriterCommand::Write(_, batch))) => {
+                self.in_hand = Some(batch)
+            }
             // The writer is gone: its reason arrives as an event.
             Err(_) => {}
         }
     }
 
-    fn on_event(&mut self, event: SinkEvent<S::Committable>, cx: &mut StageContext) -> Result<(), TaskFailure> {
+    fn on_event(
+        &mut self,
+        event: SinkEvent<S::Committable>,
+        cx: &mut StageContext,
+    ) -> Result<(), TaskFailure> {
         match event {
             SinkEvent::Recovered { committed, rolled_back } => self.on_recovered(committed, rolled_back, cx),
             SinkEvent::Prepared(id, committable) => self.on_prepared(id, committable, cx),
@@ -229,7 +239,7 @@ impl<S: TwoPhaseSink> SinkStage<S> {
                     self.to_committer.push_back(CommitterCommand::Sweep(Vec::new()));
                 }
             }
-            SinkEvent::LostAtRecovery(lost) => return Err(TaskFailure::Lost(lost)),
+            SinkEvent::LostAtRecovery(lost) => return Err(TaskFailure::Lost(Box::new(lost))),
             SinkEvent::Failed(error) => return Err(self.failure(&error)),
         }
         Ok(())
@@ -258,7 +268,10 @@ impl<S: TwoPhaseSink> SinkStage<S> {
 
     /// The barrier before `id`: what the transaction that `id` closed was opened after.
     fn opened_after(&self, id: CheckpointId) -> CheckpointId {
-        self.barriers_seen.iter().find(|(barrier, _)| *barrier == id).map_or(self.last_barrier, |(_, before)| *before)
+        self.barriers_seen
+            .iter()
+            .find(|(barrier, _)| *barrier == id)
+            .map_or(self.last_barrier, |(_, before)| *before)
     }
 
     /// A list stands in the state only if something is pending: so a sink without any may be removed from the job.

@@ -67,8 +67,10 @@ impl Database {
         if tables.ledger.contains_key(name) {
             return false;
         }
-        let transaction =
-            tables.transactions.entry(name.clone()).or_insert(Transaction { rows: Vec::new(), prepared: false });
+        let transaction = tables
+            .transactions
+            .entry(name.clone())
+            .or_insert(Transaction { rows: Vec::new(), prepared: false });
         transaction.rows.extend(rows);
         !transaction.prepared
     }

@@ -53,7 +53,11 @@ pub fn check_totals(input: &[Record], rows: &[Row], timer_after_ms: i64) -> Resu
     fired.sort_unstable();
     let timers: Vec<_> = timers.into_iter().collect();
     if fired != timers {
-        let odd = timers.iter().filter(|t| fired.iter().filter(|f| f == t).count() != 1).take(4).collect::<Vec<_>>();
+        let odd = timers
+            .iter()
+            .filter(|t| fired.iter().filter(|f| f == t).count() != 1)
+            .take(4)
+            .collect::<Vec<_>>();
         return Err(format!("timers: {} fired, {} expected; odd: {odd:?}", fired.len(), timers.len()));
     }
     for (key, expected) in &expected {
@@ -67,7 +71,11 @@ pub fn check_totals(input: &[Record], rows: &[Row], timer_after_ms: i64) -> Resu
             return Err(format!("key {key}: final sum {:?}, expected {}", seen.last(), expected.sum));
         }
     }
-    if counts.is_empty() { Ok(()) } else { Err(format!("foreign keys: {:?}", counts.keys().take(4).collect::<Vec<_>>())) }
+    if counts.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("foreign keys: {:?}", counts.keys().take(4).collect::<Vec<_>>()))
+    }
 }
 
 #[cfg(test)]

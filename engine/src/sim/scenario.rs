@@ -87,7 +87,9 @@ impl Scenario {
         let records = rng.between(1_000, 1_400);
         let keys = rng.between(1, 60);
         let mut id = 0;
-        let inputs = (0..sources).map(|_| Arc::new(draw_partitions(rng, records / sources + 1, keys, &mut id))).collect();
+        let inputs = (0..sources)
+            .map(|_| Arc::new(draw_partitions(rng, records / sources + 1, keys, &mut id)))
+            .collect();
         let checkpoints = CheckpointConfig {
             interval_ms: rng.between(4, 25),
             timeout_ms: rng.between(1_000, 3_000),

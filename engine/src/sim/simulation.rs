@@ -235,7 +235,8 @@ impl Simulation {
     }
 
     fn start(&mut self) -> Result<(), String> {
-        let graph = self.scenario.graph(&mut self.rng, &self.database, &self.line).map_err(|e| e.to_string())?;
+        let graph =
+            self.scenario.graph(&mut self.rng, &self.database, &self.line).map_err(|e| e.to_string())?;
         let execution = JobExecution::new(ExecutionSetup {
             graph,
             config: self.scenario.config.clone(),
@@ -308,7 +309,9 @@ impl Simulation {
             Ok(JobOutcome::Finished) => Ok(Verdict::Finished),
             Ok(JobOutcome::Canceled) => Err("the job was canceled by nobody".to_owned()),
             // The process died between the entry `finished` and its own end.
-            Err(EngineError::Log(LogError::AlreadyFinished { .. })) => Ok(Verdict::Finished),
+            Err(EngineError::Log(e)) if matches!(*e, LogError::AlreadyFinished { .. }) => {
+                Ok(Verdict::Finished)
+            }
             Err(error) => Err(format!("the job ended with: {error}")),
         }
     }
@@ -373,8 +376,10 @@ impl Simulation {
 
     fn finish_report(mut self) -> SimReport {
         self.report.micros = self.clock.micros();
-        self.report.store_faults =
-            (self.faults.refused.load(Ordering::Relaxed), self.faults.applied_with_error.load(Ordering::Relaxed));
+        self.report.store_faults = (
+            self.faults.refused.load(Ordering::Relaxed),
+            self.faults.applied_with_error.load(Ordering::Relaxed),
+        );
         self.report
     }
 }

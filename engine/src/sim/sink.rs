@@ -151,7 +151,9 @@ impl Committer for SimCommitter {
     async fn list(&mut self) -> Result<Vec<TransactionName>, ConnectorError> {
         self.sink.line.way().await;
         let own = &self.context.scope;
-        let same = |n: &TransactionName| n.scope.job == own.job && n.scope.log_id == own.log_id && n.scope.uid == own.uid;
+        let same = |n: &TransactionName| {
+            n.scope.job == own.job && n.scope.log_id == own.log_id && n.scope.uid == own.uid
+        };
         Ok(self.sink.database.left_overs().into_iter().filter(same).collect())
     }
 

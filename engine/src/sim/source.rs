@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::rng::Rng;
 use crate::api::{
-    Assignment, ConnectorContext, ConnectorError, ReadStatus, Source, SourceOutput, SplitEnumerator, SplitReader,
+    Assignment, ConnectorContext, ConnectorError, ReadStatus, Source, SourceOutput, SplitEnumerator,
+    SplitReader,
 };
 use crate::clock::SharedClock;
 use crate::io::{BoxFuture, SharedIo};

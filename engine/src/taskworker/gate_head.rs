@@ -51,7 +51,7 @@ impl<T: 'static> Head for GateHead<T> {
     }
 
     fn take_input(&mut self, cx: &mut StageContext) -> Result<Taken, TaskFailure> {
-        let Some(element) = self.gate.next() else { return Ok(Taken::Nothing) };
+        let Some(element) = self.gate.next_element() else { return Ok(Taken::Nothing) };
         let taken = match &element {
             StageElement::EndOfData => Taken::EndOfData,
             StageElement::Records(batch) => {

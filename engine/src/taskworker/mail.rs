@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::manifest::OperatorSubtaskState;
-use crate::element::{CheckpointKind, CheckpointBarrier};
+use crate::element::{CheckpointBarrier, CheckpointKind};
 use crate::ids::{AttemptId, CheckpointId, OperatorUid, SubtaskId};
 use crate::operator::LostTransaction;
 
@@ -100,7 +100,7 @@ pub enum TaskEvent {
     },
     /// A sink's recovery: what it committed and rolled back, for people.
     TransactionsRecovered {
-        /// Restored transactions that were committed, now or before.
+        /// Restored transactions that were committed now; those that had been committed before do not count.
         committed: u32,
         /// Left-overs that were rolled back.
         rolled_back: u32,
@@ -165,7 +165,7 @@ pub enum TaskFailure {
     },
     /// A listed transaction is gone. Never restarted: the job fails and names it (law 5).
     #[error("{0}")]
-    Lost(LostTransaction),
+    Lost(Box<LostTransaction>),
 }
 
 /// Whether this kind of checkpoint lets the job go on.

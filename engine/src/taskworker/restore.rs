@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tidegate_state::{
-    CheckpointStorage, KeyGroupRange, Redistribution, StateError, StateFileReader, StateType, StorageError, decode_list,
-    fault_point,
+    CheckpointStorage, KeyGroupRange, Redistribution, StateDescriptor, StateError, StateFileReader,
+    StateType, StorageError, decode_list, fault_point,
 };
 
 use crate::checkpoint::manifest::{KeyedStateHandle, Manifest, OperatorState, StateBlob};
@@ -43,10 +43,12 @@ pub enum RestoreError {
         path: String,
         /// Why.
         #[source]
-        source: StorageError,
+        source: Box<StorageError>,
     },
     /// A state does not fit its declaration, or its bytes are damaged.
-    #[error("the state of operator \"{operator}\" does not fit this job\n\n{source}\n\n  checkpoint {checkpoint}, {place}")]
+    #[error(
+        "the state of operator \"{operator}\" does not fit this job\n\n{source}\n\n  checkpoint {checkpoint}, {place}"
+    )]
     State {
         /// The operator.
         operator: OperatorUid,
@@ -55,9 +57,12 @@ pub enum RestoreError {
         /// File, or "inline".
         place: String,
         /// What does not fit.
-        source: StateError,
+        source: Box<StateError>,
     },
 }
+
+/// Says whether states written with these descriptors can be read as an operator declares them.
+pub type StateCheck = Box<dyn Fn(&[StateDescriptor]) -> Result<(), StateError> + Send + Sync>;
 
 /// Everything a job's subtasks restore from; shared by all of them.
 #[derive(Debug, Default)]
@@ -65,6 +70,8 @@ pub struct Restored {
     /// The checkpoint; 0 for a start without one.
     pub checkpoint: CheckpointId,
     operators: BTreeMap<OperatorUid, RestoredOperator>,
+    /// For each sink: everything up to this checkpoint is known to be committed and is not asked again (law 5).
+    committed: Vec<(OperatorUid, CheckpointId)>,
 }
 
 /// State of one operator over all its old subtasks.
@@ -87,7 +94,7 @@ pub async fn load(storage: &CheckpointStorage, manifest: &Manifest) -> Result<Re
         operators.insert(operator.uid.clone(), load_operator(storage, manifest.checkpoint, operator).await?);
         fault_point!("restore.read.after");
     }
-    Ok(Restored { checkpoint: manifest.checkpoint, operators })
+    Ok(Restored { checkpoint: manifest.checkpoint, operators, committed: Vec::new() })
 }
 
 async fn load_operator(
@@ -113,23 +120,73 @@ async fn load_operator(
     Ok(restored)
 }
 
-async fn read(storage: &CheckpointStorage, checkpoint: CheckpointId, path: &str) -> Result<Bytes, RestoreError> {
+async fn read(
+    storage: &CheckpointStorage,
+    checkpoint: CheckpointId,
+    path: &str,
+) -> Result<Bytes, RestoreError> {
     let found = storage.get(path).await;
-    let found = found.map_err(|source| RestoreError::Storage { checkpoint, path: path.to_owned(), source })?;
-    found.ok_or_else(|| RestoreError::Missing { checkpoint, path: path.to_owned(), url: storage.url().to_owned() })
+    let found = found.map_err(|source| RestoreError::Storage {
+        checkpoint,
+        path: path.to_owned(),
+        source: Box::new(source),
+    })?;
+    found.ok_or_else(|| RestoreError::Missing {
+        checkpoint,
+        path: path.to_owned(),
+        url: storage.url().to_owned(),
+    })
 }
 
 impl Restored {
+    /// Adds what the log says about transactions that are committed already.
+    #[must_use]
+    pub fn with_committed(self, committed: Vec<(OperatorUid, CheckpointId)>) -> Self {
+        Self { committed, ..self }
+    }
+
+    /// Everything of `uid` up to this checkpoint is known to be committed.
+    pub fn committed_up_to(&self, uid: &OperatorUid) -> CheckpointId {
+        let known = self.committed.iter().filter(|(sink, _)| sink == uid).map(|(_, up_to)| *up_to);
+        known.max().unwrap_or_default()
+    }
+
+    /// Checks all keyed state: that no file is damaged, and that each state can be read as `checks` declare it.
+    ///
+    /// # Errors
+    /// The first file or state that does not fit.
+    pub fn check_keyed(&self, checks: &[(OperatorUid, StateCheck)]) -> Result<(), RestoreError> {
+        for (uid, operator) in &self.operators {
+            let check = checks.iter().find(|(checked, _)| checked == uid).map(|(_, check)| check);
+            for (handle, bytes) in &operator.files {
+                let opened = StateFileReader::open_named(&handle.path, bytes);
+                let fits = opened.and_then(|file| {
+                    file.verify()?;
+                    let descriptors: Vec<_> = file.descriptors().cloned().collect();
+                    check.map_or(Ok(()), |check| check(&descriptors))
+                });
+                fits.map_err(|e| self.state_error(uid, &handle.path, e))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Opens the state files of `uid` that overlap `range`.
     ///
     /// # Errors
     /// A damaged file.
-    pub fn keyed_files(&self, uid: &OperatorUid, range: KeyGroupRange) -> Result<Vec<StateFileReader<'_>>, RestoreError> {
+    pub fn keyed_files(
+        &self,
+        uid: &OperatorUid,
+        range: KeyGroupRange,
+    ) -> Result<Vec<StateFileReader<'_>>, RestoreError> {
         let Some(operator) = self.operators.get(uid) else { return Ok(Vec::new()) };
-        let overlapping = operator.files.iter().filter(|(handle, _)| !handle.range.intersect(&range).is_empty());
+        let overlapping =
+            operator.files.iter().filter(|(handle, _)| !handle.range.intersect(&range).is_empty());
         overlapping
             .map(|(handle, bytes)| {
-                StateFileReader::open_named(&handle.path, bytes).map_err(|e| self.state_error(uid, &handle.path, e))
+                StateFileReader::open_named(&handle.path, bytes)
+                    .map_err(|e| self.state_error(uid, &handle.path, e))
             })
             .collect()
     }
@@ -145,14 +202,17 @@ impl Restored {
         subtask: u32,
         parallelism: u32,
     ) -> Result<Vec<T>, RestoreError> {
-        let Some((mode, blobs)) = self.operators.get(uid).and_then(|o| o.lists.get(name)) else { return Ok(Vec::new()) };
+        let Some((mode, blobs)) = self.operators.get(uid).and_then(|o| o.lists.get(name)) else {
+            return Ok(Vec::new());
+        };
         let unchanged = blobs.len() == parallelism as usize && *mode == Redistribution::Split;
         let mut elements = Vec::new();
         for (old, blob) in blobs.iter().enumerate() {
             if unchanged && old != subtask as usize {
                 continue;
             }
-            let list = decode_list::<T>(blob).map_err(|e| self.state_error(uid, &format!("list \"{name}\""), e))?;
+            let list =
+                decode_list::<T>(blob).map_err(|e| self.state_error(uid, &format!("list \"{name}\""), e))?;
             elements.extend(list);
         }
         if *mode == Redistribution::Split && !unchanged {
@@ -177,7 +237,7 @@ impl Restored {
             operator: uid.clone(),
             checkpoint: self.checkpoint,
             place: place.to_owned(),
-            source,
+            source: Box::new(source),
         }
     }
 }

@@ -70,7 +70,10 @@ impl<R: SplitReader> SourceHead<R> {
             match mail {
                 MailBody::AssignSplits { splits } => {
                     let added = decode_list::<R::Split>(&splits)
-                        .map_err(|e| ConnectorError::fatal("splits sent by the job manager cannot be read").caused_by(e))
+                        .map_err(|e| {
+                            ConnectorError::fatal("splits sent by the job manager cannot be read")
+                                .caused_by(e)
+                        })
                         .and_then(|splits| self.reader.add_splits(splits));
                     added.map_err(|e| self.failure(&e))?;
                 }
@@ -123,7 +126,10 @@ impl<R: SplitReader> Head for SourceHead<R> {
         let mut output = SourceOutput::with_room(cx.limits.batch_records);
         let status = self.reader.poll(&mut output).map_err(|e| self.failure(&e))?;
         let batch = output.take();
-        debug_assert!(batch.len() <= cx.limits.batch_records, "a reader emitted more than there was room for");
+        debug_assert!(
+            batch.len() <= cx.limits.batch_records,
+            "a reader emitted more than there was room for"
+        );
         if !batch.is_empty() {
             self.records_in += batch.len() as u64;
             self.chain.push(StageElement::Records(batch), cx)?;

@@ -172,12 +172,19 @@ impl Subtask {
         self.note_barrier_time();
         for id in self.head.take_declined() {
             progress = true;
-            self.report(TaskEvent::Decline { id, reason: format!("a later barrier came while {id} was being aligned") });
+            self.report(TaskEvent::Decline {
+                id,
+                reason: format!("a later barrier came while {id} was being aligned"),
+            });
         }
         progress |= self.step_chain()?;
         self.collect();
         self.report_status();
-        Ok(if self.life == Life::Done || progress { Step::Progress } else { Step::Blocked(self.cx.next_deadline) })
+        Ok(if self.life == Life::Done || progress {
+            Step::Progress
+        } else {
+            Step::Blocked(self.cx.next_deadline)
+        })
     }
 
     /// What is in hand, then a barrier, then input.
@@ -260,7 +267,9 @@ impl Subtask {
         }
         match mail.body {
             MailBody::NotifyComplete { id } => self.notify_complete(id),
-            MailBody::NotifyAbort { id } => self.head.chain().control(StageControl::NotifyAbort(id), &mut self.cx),
+            MailBody::NotifyAbort { id } => {
+                self.head.chain().control(StageControl::NotifyAbort(id), &mut self.cx)
+            }
             MailBody::Cancel { newest_completed } => {
                 if self.life == Life::Running {
                     self.life = Life::Canceling;

@@ -49,7 +49,9 @@ pub struct SubtaskCheckpointer {
 
 impl std::fmt::Debug for SubtaskCheckpointer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SubtaskCheckpointer").field("in_flight", &self.in_flight.len()).finish_non_exhaustive()
+        f.debug_struct("SubtaskCheckpointer")
+            .field("in_flight", &self.in_flight.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -96,7 +98,13 @@ impl SubtaskCheckpointer {
     }
 
     /// Takes the frozen parts of a checkpoint and starts its uploads.
-    pub fn begin(&mut self, barrier: &CheckpointBarrier, parts: Vec<OperatorPart>, ended: bool, times: BarrierTimes) {
+    pub fn begin(
+        &mut self,
+        barrier: &CheckpointBarrier,
+        parts: Vec<OperatorPart>,
+        ended: bool,
+        times: BarrierTimes,
+    ) {
         let stats = SubtaskCheckpointStats {
             start_delay_us: micros(times.first).saturating_sub(barrier.triggered_at_us),
             alignment_us: micros(times.aligned.saturating_sub(times.first)),
@@ -259,7 +267,9 @@ impl SubtaskCheckpointer {
 
 async fn keyed_bytes(io: SharedIo, operator: String, frozen: FrozenKeyedState) -> Result<Vec<u8>, String> {
     let FrozenKeyedState { range, max_parallelism, tables } = frozen;
-    blocking(&io, move || write_state_file(&operator, range, max_parallelism, tables)).await.map_err(|e| e.to_string())
+    blocking(&io, move || write_state_file(&operator, range, max_parallelism, tables))
+        .await
+        .map_err(|e| e.to_string())
 }
 
 async fn upload(
@@ -269,7 +279,9 @@ async fn upload(
 ) -> Result<u64, String> {
     let bytes = bytes.await?;
     let size = bytes.len() as u64;
-    let Some(storage) = storage else { return Err("checkpoints are off: there is no place for state".to_owned()) };
+    let Some(storage) = storage else {
+        return Err("checkpoints are off: there is no place for state".to_owned());
+    };
     fault_point!("snapshot.upload.before");
     storage.put(path, Bytes::from(bytes)).await.map_err(|e| crate::error::chain_text(&e))?;
     fault_point!("snapshot.upload.after");

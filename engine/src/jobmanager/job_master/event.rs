@@ -85,7 +85,7 @@ pub enum MasterAction {
 pub enum MasterNotice {
     /// Every subtask has restored its state and settled its transactions.
     Recovered {
-        /// Restored transactions that the sinks committed, now or before.
+        /// Restored transactions that the sinks committed now; those that had been committed before do not count.
         committed: u64,
         /// Left-overs of lower attempts that they rolled back.
         rolled_back: u64,

@@ -68,7 +68,7 @@ impl JobMaster {
 
     fn subtask_failed(&mut self, subtask: SubtaskId, failure: TaskFailure) {
         if let TaskFailure::Lost(lost) = failure {
-            self.end(AttemptEnd::Lost(lost));
+            self.end(AttemptEnd::Lost(*lost));
         } else if self.phase == Phase::Finishing && self.has_log() {
             self.gone.insert(subtask); // `finished` stands in the log: nothing is left that could be lost
         } else {

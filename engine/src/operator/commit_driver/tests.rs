@@ -139,6 +139,7 @@ fn only_unlisted_branches_of_lower_attempts_of_this_log_are_rolled_back() {
     let listed = name(0, 1, 4);
     let mut foreign = name(0, 1, 4);
     foreign.scope.log_id = "other".into();
-    let left_overs = vec![name(0, 2, 4), listed.clone(), foreign, name(0, 0, 5), name(0, 0, 6), name(1, 2, 4)];
+    let left_overs =
+        vec![name(0, 2, 4), listed.clone(), foreign, name(0, 0, 5), name(0, 0, 6), name(1, 2, 4)];
     assert_eq!(to_roll_back(left_overs, &[listed], &own, 2), [name(0, 2, 4)]);
 }

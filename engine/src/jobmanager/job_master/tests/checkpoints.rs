@@ -219,7 +219,7 @@ fn a_lost_transaction_ends_the_attempt_for_good() {
     };
     let name = TransactionName { scope, subtask: 0, opened_after: CheckpointId(3), attempt: AttemptId(4) };
     let lost = LostTransaction { name, closed_by: CheckpointId(4), reason: "unknown branch".into() };
-    h.say(SINKS[0], TaskEvent::Failed(TaskFailure::Lost(lost.clone())));
+    h.say(SINKS[0], TaskEvent::Failed(TaskFailure::Lost(Box::new(lost.clone()))));
     assert!(matches!(h.end(), Some(AttemptEnd::Lost(is)) if *is == lost));
 }
 

@@ -51,7 +51,8 @@ mod tests {
         assert_eq!(parse_duration("200ms"), Ok(millis(200)));
         assert_eq!(parse_duration("10s"), Ok(seconds(10)));
         assert_eq!(parse_duration("2min"), Ok(seconds(120)));
-        for text in ["", "200", "0s", "1.5s", "ms", "2 s", "99999999999999999999s", "18446744073709551615min"] {
+        for text in ["", "200", "0s", "1.5s", "ms", "2 s", "99999999999999999999s", "18446744073709551615min"]
+        {
             assert!(parse_duration(text).is_err(), "{text}");
         }
     }

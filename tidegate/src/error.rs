@@ -11,6 +11,7 @@ use crate::control_socket::ControlError;
 use crate::engine::error::{EngineError, JobError};
 use crate::engine::graph::GraphError;
 use crate::settings::SettingsError;
+use crate::state::StorageError;
 use crate::state::fault::FaultError;
 
 /// What can keep a run from ending well.
@@ -56,10 +57,15 @@ impl RunError {
             Self::Settings(_) | Self::Fault(_) => USAGE,
             Self::Engine(EngineError::Fenced { .. }) => FENCED,
             Self::Engine(EngineError::Settings { .. }) => USAGE,
-            Self::Engine(EngineError::Graph(graph)) => match graph {
-                GraphError::ParallelismOverMaximum { .. } | GraphError::MaxParallelism { .. } => USAGE,
+            Self::Engine(EngineError::Storage(storage)) => match &**storage {
+                StorageError::UnknownScheme { .. }
+                | StorageError::MalformedUrl { .. }
+                | StorageError::FeatureMissing { .. } => USAGE,
                 _ => FAILURE,
             },
+            Self::Engine(EngineError::Graph(
+                GraphError::ParallelismOverMaximum { .. } | GraphError::MaxParallelism { .. },
+            )) => USAGE,
             _ => FAILURE,
         }
     }

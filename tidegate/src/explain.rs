@@ -22,7 +22,8 @@ pub(crate) fn explained(graph: &JobGraph) -> String {
         for operator in &vertex.operators {
             let uid = operator.uid.as_ref().map_or("–", |uid| uid.as_str());
             let states: Vec<&str> = operator.states.iter().map(|state| state.name.as_ref()).collect();
-            let states = if states.is_empty() { String::new() } else { format!("   state: {}", states.join(", ")) };
+            let states =
+                if states.is_empty() { String::new() } else { format!("   state: {}", states.join(", ")) };
             put(&mut text, &format!("      {:<24} {:?}   uid: {uid}{states}", operator.name, operator.kind));
         }
     }

@@ -33,7 +33,14 @@ pub(crate) struct Reporter<'a> {
     records_total: Option<u64>,
     checkpoints: u64,
     prepared: u64,
-    said: Option<(Moment, u64)>,
+    said: Option<Said>,
+}
+
+/// The last progress that was said.
+struct Said {
+    at: Moment,
+    records_in: u64,
+    prepared: u64,
 }
 
 impl<'a> Reporter<'a> {
@@ -105,15 +112,18 @@ impl<'a> Reporter<'a> {
 
     fn progress(&mut self, at_once: bool) {
         let now = self.clock.now();
-        let due = self.said.is_none_or(|(at, records)| match at_once {
-            true => records != self.records_in,
-            false => now.saturating_sub(at) >= PROGRESS_EVERY,
+        let due = self.said.as_ref().is_none_or(|said| match at_once {
+            true => said.records_in != self.records_in,
+            // That something is prepared is true only for a few milliseconds of each checkpoint: it is said at once.
+            false => {
+                now.saturating_sub(said.at) >= PROGRESS_EVERY || (said.prepared == 0 && self.prepared > 0)
+            }
         });
         // Before recovery is done a run has not begun to say anything.
         if !due || self.beginning.is_some() {
             return;
         }
-        self.said = Some((now, self.records_in));
+        self.said = Some(Said { at: now, records_in: self.records_in, prepared: self.prepared });
         self.say(&RunEvent::Progress {
             records_in: self.records_in,
             records_total: self.records_total,
@@ -178,11 +188,19 @@ mod tests {
         let started =
             RunEvent::Started { attempt: 4, restored: Some(3), restore_ms: 12, committed: 2, rolled_back: 1 };
         assert_eq!(log.0[0], started);
-        let said: Vec<u64> = log.0.iter().filter_map(|event| match event {
-            RunEvent::Progress { records_in, .. } => Some(*records_in),
-            _ => None,
-        }).collect();
+        let said: Vec<u64> = log
+            .0
+            .iter()
+            .filter_map(|event| match event {
+                RunEvent::Progress { records_in, .. } => Some(*records_in),
+                _ => None,
+            })
+            .collect();
         assert_eq!(said, [10, 20, 30, 40, 50]);
-        assert!(matches!(log.0.last(), Some(RunEvent::Finished { records_in: 50, elapsed_ms: 210, .. })), "{log:?}", log = log.0);
+        assert!(
+            matches!(log.0.last(), Some(RunEvent::Finished { records_in: 50, elapsed_ms: 210, .. })),
+            "{log:?}",
+            log = log.0
+        );
     }
 }

@@ -87,7 +87,7 @@ pub enum FileError {
     },
     /// A line that is no record.
     #[error(
-        "{}:{line}:{column}: not a record: {problem}; mend the line, or skip such lines (`BrokenLine::Skip`)",
+        "{}:{line}:{column}: not a record: {problem}; mend the line, or choose to skip broken lines (`BrokenLine::Skip`)",
         file.display()
     )]
     BrokenLine {

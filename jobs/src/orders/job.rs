@@ -43,8 +43,7 @@ pub(crate) fn build(env: &StreamEnvironment, args: &RunArgs) -> Result<FileCount
             env.source("orders", source)
         }
         SourceAddress::Files(folder) => {
-            let mut source =
-                FileSource::json_lines::<Order>(folder).on_broken_line(args.broken_lines.into());
+            let mut source = FileSource::json_lines::<Order>(folder).on_broken_line(args.broken_lines.into());
             if args.follow {
                 source = source.unbounded();
             }

@@ -10,6 +10,7 @@ use tidegate::{Backend, RunError, RunSettings, SettingsError, run_job};
 
 use crate::address::{SinkAddress, SourceAddress};
 use crate::job;
+use tidegate_jobs::digits::counted;
 
 /// The job's name: its checkpoint folder belongs to it.
 const NAME: &str = "orders";
@@ -106,9 +107,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), RunError> {
         counters = job::build(env, args)?;
         Ok(())
     });
-    let skipped = counters.broken_lines();
-    if skipped > 0 {
-        eprintln!("orders: {skipped} lines were no orders and were left out");
+    let broken = counters.broken_lines();
+    if broken > 0 && args.broken_lines == BrokenLines::Skip {
+        eprintln!(
+            "orders: {} left out that {} no order",
+            counted(broken, "line"),
+            if broken == 1 { "is" } else { "are" }
+        );
     }
     outcome.map(drop)
 }

@@ -89,8 +89,13 @@ mod tests {
 
     #[test]
     fn the_words_are_those_of_the_documents() {
-        let restored =
-            RunEvent::Started { attempt: 9, restored: Some(14), restore_ms: 61, committed: 2, rolled_back: 1 };
+        let restored = RunEvent::Started {
+            attempt: 9,
+            restored: Some(14),
+            restore_ms: 61,
+            committed: 2,
+            rolled_back: 1,
+        };
         let expected = "restored from checkpoint 14 in 61 ms; committed 2, rolled back 1";
         assert_eq!(words(&restored).as_deref(), Some(expected));
         let finished = RunEvent::Finished { records_in: 69_659, checkpoints: 31, elapsed_ms: 2_950 };

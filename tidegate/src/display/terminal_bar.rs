@@ -56,10 +56,12 @@ impl Watcher for TerminalBar {
 /// `begun_at` is what earlier attempts had read: it does not count for the rate.
 fn new_bar(job: &str, records_total: Option<u64>, begun_at: u64) -> ProgressBar {
     let template = if records_total.is_some() { BOUNDED } else { UNBOUNDED };
-    let style =
-        ProgressStyle::with_template(template).expect("the template is a constant").progress_chars("█▉▊▋▌▍▎▏ ");
+    let style = ProgressStyle::with_template(template)
+        .expect("the template is a constant")
+        .progress_chars("█▉▊▋▌▍▎▏ ");
     let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_S);
-    let bar = ProgressBar::with_draw_target(records_total, target).with_style(style).with_prefix(job.to_owned());
+    let bar =
+        ProgressBar::with_draw_target(records_total, target).with_style(style).with_prefix(job.to_owned());
     bar.set_position(begun_at);
     bar.reset_eta();
     bar

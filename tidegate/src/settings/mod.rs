@@ -150,7 +150,8 @@ impl RunSettings {
         };
         let interval_ms = u64::try_from(self.checkpoint_interval.as_millis()).unwrap_or(u64::MAX);
         // Without checkpoints a restart would read everything again.
-        let restart = if self.mode == Mode::None { RestartStrategy::None } else { RestartStrategy::default() };
+        let restart =
+            if self.mode == Mode::None { RestartStrategy::None } else { RestartStrategy::default() };
         ExecutionConfig {
             checkpoints: CheckpointConfig { mode, interval_ms, ..CheckpointConfig::default() },
             restore: match self.restore {
@@ -186,7 +187,10 @@ mod tests {
         assert_eq!(check(&["--checkpoints", "c"]), Ok(()));
         assert_eq!(check(&["--mode", "none"]), Ok(()));
         assert_eq!(check(&[]), Err(SettingsError::NoCheckpoints));
-        assert_eq!(check(&["--mode", "none", "--checkpoints", "c"]), Err(SettingsError::CheckpointsWithoutMode));
+        assert_eq!(
+            check(&["--mode", "none", "--checkpoints", "c"]),
+            Err(SettingsError::CheckpointsWithoutMode)
+        );
         assert_eq!(check(&["--checkpoints", "c", "--rewind"]), Err(SettingsError::RewindWithoutCheckpoint));
         assert_eq!(check(&["--mode", "none", "--restore", "c#1"]), Err(SettingsError::RestoreWithoutMode));
     }

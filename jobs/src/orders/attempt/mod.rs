@@ -167,7 +167,7 @@ mod tests {
     const CHECKPOINT: &str = r#"echo '{"event":"checkpoint","id":7,"duration_ms":1,"bytes":1}';"#;
     /// Stands still until it is killed.
     const STOP: &str = "kill -STOP $$;";
-    const KILL: KillPoint = KillPoint { records_in: 40, checkpoints: 1 };
+    const KILL: KillPoint = KillPoint { records_in: 40, records_in_at_last: 40, checkpoints: 1 };
 
     fn run(script: &[&str], kill: Option<KillPoint>) -> (Result<Position, AttemptError>, usize) {
         let mut command = Command::new("/bin/sh");

@@ -54,11 +54,14 @@ impl Position {
     }
 }
 
-/// The place of a kill: not before both counts are reached, and only while input is left.
+/// The place of a kill: not before both counts are reached, and only while input is left. Where it hurts most is between the
+/// prepare and the commit of a transaction: the kill waits for that for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KillPoint {
     /// At least so many orders read.
     pub(crate) records_in: u64,
+    /// When so many have been read, it waits for no prepared transaction any more.
+    pub(crate) records_in_at_last: u64,
     /// At least so many checkpoints completed by the run.
     pub(crate) checkpoints: u64,
 }
@@ -67,7 +70,8 @@ impl KillPoint {
     /// True when a run that stands at `position` is to be killed.
     pub(crate) fn is_reached(self, position: &Position) -> bool {
         let input_left = position.records_total.is_none_or(|total| position.records_in < total);
-        input_left && position.records_in >= self.records_in && position.checkpoints >= self.checkpoints
+        let in_place = position.records_in >= self.records_in && position.checkpoints >= self.checkpoints;
+        input_left && in_place && (position.prepared > 0 || position.records_in >= self.records_in_at_last)
     }
 }
 
@@ -87,11 +91,25 @@ mod tests {
 
     #[test]
     fn a_kill_waits_for_orders_and_checkpoints_and_needs_input_left() {
-        let point = KillPoint { records_in: 40, checkpoints: 1 };
+        let point = KillPoint { records_in: 40, records_in_at_last: 40, checkpoints: 1 };
         let cases = [((39, 1), false), ((40, 0), false), ((40, 1), true), ((99, 9), true), ((100, 9), false)];
         for ((records_in, checkpoints), expected) in cases {
             assert_eq!(point.is_reached(&after(&[progress(records_in, checkpoints)])), expected);
         }
+    }
+
+    #[test]
+    fn a_kill_waits_for_a_prepared_transaction_but_not_for_ever() {
+        let point = KillPoint { records_in: 40, records_in_at_last: 60, checkpoints: 1 };
+        let at = |records_in, prepared| {
+            let progress =
+                RunEvent::Progress { records_in, records_total: Some(100), checkpoints: 1, prepared };
+            point.is_reached(&after(&[progress]))
+        };
+        assert_eq!(
+            [at(39, 1), at(40, 0), at(40, 1), at(59, 0), at(60, 0)],
+            [false, false, true, false, true]
+        );
     }
 
     #[test]

@@ -64,8 +64,8 @@ impl Display {
         );
         let orders = grouped(position.records_in);
         println!(
-            "  kill -9     at {orders} orders, {checkpoint}, {} transactions prepared",
-            position.prepared
+            "  kill -9     at {orders} orders, {checkpoint}, {} prepared",
+            counted(position.prepared, "transaction")
         );
     }
 

@@ -38,6 +38,9 @@ use crate::verify::audit;
 use tidegate::parse_duration;
 use tidegate_jobs::digits::{counted, grouped};
 
+/// For this share of the orders the kill waits until a transaction is prepared and not committed.
+const PATIENCE_PERCENT: u64 = 20;
+
 /// Flags of `orders demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
@@ -85,7 +88,9 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, DemoError> {
     println!("{title}");
 
     let mut audience = Audience::new(orders);
-    let kill = KillPoint { records_in: orders.saturating_mul(args.kill_at) / 100, checkpoints: 1 };
+    let share = |percent| orders.saturating_mul(percent) / 100;
+    let at_last = share((args.kill_at + PATIENCE_PERCENT).min(99));
+    let kill = KillPoint { records_in: share(args.kill_at), records_in_at_last: at_last, checkpoints: 1 };
     let killed = run_and_kill(run_command(args, &folder)?, kill, &mut audience);
     let killed = audience.after_kill(killed)?;
     let finished = run_to_the_end(run_command(args, &folder)?, &mut audience);

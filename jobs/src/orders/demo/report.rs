@@ -112,8 +112,8 @@ pub(crate) fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::attempt::Position;
-    use tidegate::RunEvent;
     use crate::verify::verdict::TableVerdict;
+    use tidegate::RunEvent;
 
     #[test]
     fn the_page_has_the_drawing_the_figures_and_no_foreign_markup() {

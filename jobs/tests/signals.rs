@@ -1,0 +1,37 @@
+//! Ctrl-C and SIGTERM: in order at first, at once the second time.
+//!
+//! Owns: what the process does on signals. Does not own: orderly cancel itself.
+//! Runs on: the test thread; each run is a process.
+
+mod scenario;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use scenario::Scenario;
+
+/// A run slowed down, after its second checkpoint.
+fn running(scenario: &Scenario) -> (Child, impl Iterator<Item = String> + use<>) {
+    let mut run =
+        scenario.run(3, &["--rate=2000"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map(Result::unwrap);
+    for _ in 0..2 {
+        lines.find(|line| line.contains("\"event\":\"checkpoint\"")).unwrap();
+    }
+    (run, lines)
+}
+
+#[test]
+fn a_signal_cancels_in_order_and_the_next_run_goes_on() {
+    let scenario = Scenario::with_orders();
+    for signal in [Signal::INT, Signal::TERM] {
+        let (mut run, lines) = running(&scenario);
+        kill_process(Pid::from_child(&run), signal).unwrap();
+        let last = lines.last().unwrap();
+        assert!(last.contains("\"event\":\"canceled\""), "{last}");
+        assert_eq!(run.wait().unwrap().code(), Some(0));
+    }
+    let events = scenario.run_and_verify(3);
+    assert!(events[0]["restored"].as_u64() >= Some(4), "{:?}", events[0]);
+}

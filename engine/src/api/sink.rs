@@ -128,7 +128,7 @@ pub trait TwoPhaseWriter: Send + 'static {
 }
 
 /// One prepared transaction, as the sink's state lists it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Prepared<C> {
     /// Its name.
     pub name: TransactionName,

@@ -36,7 +36,7 @@ pub struct NoPlaceLeft {
 }
 
 /// The commit law for one subtask of one sink.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CommitDriver<C> {
     pending: VecDeque<Prepared<C>>,
     newest_completed: CheckpointId,

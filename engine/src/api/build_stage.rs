@@ -15,6 +15,7 @@ use crate::graph::node::{BuildContext, BuildStage, NodeInfo, typed_downstream};
 use crate::ids::OperatorUid;
 use crate::operator::keyed_process::{KeyedFunction, KeyedParts, KeyedProcess};
 use crate::operator::plain_sink::PlainSinkStage;
+use crate::operator::process_function::{FUNCTION_STATE, ProcessFunction, RunFunction};
 use crate::operator::sink_operator::{COMMITTABLES, SinkStage, StoredCommittable};
 use crate::operator::{Chained, Operator, Stage};
 use crate::taskworker::restore::StateCheck;
@@ -115,6 +116,36 @@ where
             let states = states.lock().unwrap_or_else(PoisonError::into_inner);
             states.check(uid.as_str(), stored)
         }))
+    }
+}
+
+/// Makes the operator of a [`ProcessFunction`].
+pub struct Function<Out, F> {
+    pub(crate) uid: OperatorUid,
+    pub(crate) function: F,
+    pub(crate) out: PhantomData<fn() -> Out>,
+}
+
+impl<Out, F: Clone> Clone for Function<Out, F> {
+    fn clone(&self) -> Self {
+        Self { uid: self.uid.clone(), function: self.function.clone(), out: PhantomData }
+    }
+}
+
+impl<In: 'static, Out: Clone + 'static, F: ProcessFunction<In, Out>> BuildStage<In> for Function<Out, F> {
+    fn build(
+        &self,
+        info: &NodeInfo,
+        cx: &BuildContext<'_>,
+        downstream: Vec<Erased>,
+    ) -> Result<Box<dyn Stage<In>>, EngineError> {
+        let mut function = self.function.clone();
+        let state = cx.restored.list::<F::State>(&self.uid, FUNCTION_STATE, cx.subtask, cx.parallelism)?;
+        function.restore(state);
+        let op = RunFunction::new(self.uid.clone(), function);
+        let next = typed_downstream::<Out>(downstream);
+        let ended = cx.ended(info.uid.as_ref());
+        Ok(Box::new(Chained::new(Arc::from(info.name.as_str()), op, next, cx.limits.batch_records, ended)))
     }
 }
 

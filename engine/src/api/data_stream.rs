@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use tidegate_state::StateType;
 
-use super::build_stage::{PlainSink, Stateless, TwoPhaseSinkStage};
+use super::build_stage::{Function, PlainSink, Stateless, TwoPhaseSinkStage};
 use super::environment::{StreamEnvironment, info, stateless};
 use super::keyed_stream::KeyedStream;
 use super::sink::{Sink, TwoPhaseSink};
@@ -20,6 +20,7 @@ use crate::operator::filter::Filter;
 use crate::operator::flat_map::FlatMap;
 use crate::operator::map::Map;
 use crate::operator::pipe::{Pipe, Piped};
+use crate::operator::process_function::ProcessFunction;
 use crate::operator::watermarks::{AssignWatermarks, WatermarkStrategy};
 
 /// A stream of records of type `T`. It can be named in signatures, stored, and used twice.
@@ -129,6 +130,18 @@ impl<T: Clone + Send + 'static> DataStream<T> {
         KF: Fn(&T) -> K + Clone + Send + Sync + 'static,
     {
         KeyedStream::new(self.clone(), key_of)
+    }
+
+    /// Runs a [`ProcessFunction`]: operator state, and a last word at the end of data.
+    pub fn process_function<Out, F>(&self, uid: &str, function: F) -> DataStream<Out>
+    where
+        Out: Clone + Send + 'static,
+        F: ProcessFunction<T, Out>,
+    {
+        let info = NodeInfo { has_on_end: F::HAS_ON_END, ..info(uid, OperatorKind::Function) };
+        let build = Function::<Out, F> { uid: OperatorUid::from(uid), function, out: PhantomData };
+        let node = StageNode::<T, _>::new(build);
+        DataStream::of(&self.env, self.then(info, Box::new(node), &Partitioner::Forward))
     }
 
     /// Ends the stream in a sink. Its uid is the identity of its pending transactions.

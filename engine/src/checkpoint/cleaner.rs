@@ -99,6 +99,7 @@ mod tests {
                 has_on_end: false,
                 subtasks: vec![state],
                 ended: vec![false],
+                upstream: Vec::new(),
                 enumerator: None,
             }],
         }

@@ -45,6 +45,9 @@ pub struct OperatorState {
     pub subtasks: Vec<OperatorSubtaskState>,
     /// By subtask index: whether it had forwarded `EndOfData`.
     pub ended: Vec<bool>,
+    /// Parallelism of every vertex in front of it: a partly ended vertex restores only behind the same ones, since
+    /// otherwise records could come to a subtask that has spoken its last word.
+    pub upstream: Vec<u32>,
     /// State of the source's enumerator, taken before the trigger was sent.
     pub enumerator: Option<Vec<u8>>,
 }
@@ -58,6 +61,8 @@ pub struct OperatorSubtaskState {
     pub keyed: Option<KeyedStateHandle>,
     /// Operator list states.
     pub lists: Vec<ListStateHandle>,
+    /// Whether this operator has forwarded `EndOfData`, in this attempt or in one before it.
+    pub ended: bool,
 }
 
 /// A file of keyed state.

@@ -191,7 +191,8 @@ impl AcknowledgedCheckpoint {
             two_phase: operator.kind == OperatorKind::TwoPhaseSink,
             has_on_end: operator.has_on_end,
             subtasks: acks().map(|ack| of(ack).unwrap_or_else(nothing)).collect(),
-            ended: acks().map(|ack| ack.ended).collect(),
+            ended: acks().map(|ack| ack.ended || of(ack).is_some_and(|o| o.ended)).collect(),
+            upstream: vertex.upstream.clone(),
             enumerator,
         })
     }

@@ -4,8 +4,9 @@
 //! state, which stand in the state files and are compared where those are read. Runs on: pure.
 //!
 //! **Partly ended** (law 7): a checkpoint in which a vertex with `on_end` has ended only in part restores only at that vertex's
-//! parallelism. The part that has ended called `on_end` and must not call it again; the other part must still do so; at another
-//! parallelism no rule is right for both.
+//! parallelism, and behind vertices of the same parallelism. The part that has ended called `on_end` and must not call it again; the
+//! other part must still do so; at another parallelism no rule is right for both. And if a vertex in front of it is rescaled, records
+//! can be routed to a subtask that has called `on_end` already (found by the simulation).
 
 use crate::checkpoint::manifest::{ListStateHandle, Manifest, OperatorState, StateBlob};
 use crate::ids::{CheckpointId, OperatorUid};
@@ -213,7 +214,7 @@ fn check_operator(
     }
     let (was, ended) = (state.subtasks.len(), state.ended.iter().filter(|ended| **ended).count());
     let partly = state.has_on_end && ended > 0 && ended < was;
-    if partly && was != vertex.parallelism as usize {
+    if partly && (was != vertex.parallelism as usize || state.upstream != vertex.upstream) {
         let (uid, is) = (state.uid.clone(), vertex.parallelism);
         return Err(RestoreRefusal::PartlyEnded { uid, checkpoint, was, ended, is });
     }

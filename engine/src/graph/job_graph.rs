@@ -183,8 +183,24 @@ impl JobGraph {
             parallelism: vertex.parallelism,
             max_parallelism: self.max_parallelism.get(),
             is_source: infos.first().is_some_and(|i| i.kind == OperatorKind::Source),
+            upstream: self.upstream(vertex).iter().map(|v| v.parallelism).collect(),
             operators: operators.collect(),
         }
+    }
+
+    /// Every vertex in front of this one, in topological order.
+    fn upstream(&self, vertex: &Vertex) -> Vec<&Vertex> {
+        let mut found: BTreeSet<VertexId> = BTreeSet::new();
+        let mut heads = vec![vertex.nodes[0]];
+        while let Some(head) = heads.pop() {
+            for edge in self.inputs(head) {
+                let from = self.vertex_of(edge.from);
+                if found.insert(from.id) {
+                    heads.push(from.nodes[0]);
+                }
+            }
+        }
+        self.vertices.iter().filter(|v| found.contains(&v.id)).collect()
     }
 
     /// Records that the sources have in all, if all of them know.

@@ -30,6 +30,8 @@ pub struct VertexPlan {
     pub max_parallelism: u16,
     /// Whether it starts with a source (it then gets triggers and splits by mail).
     pub is_source: bool,
+    /// Parallelism of every vertex in front of it, in topological order.
+    pub upstream: Vec<u32>,
     /// Operators in the order of the chain. Those without uid are stateless.
     pub operators: Vec<OperatorPlan>,
 }
@@ -56,6 +58,8 @@ pub enum OperatorKind {
     Source,
     /// Keeps no state.
     Stateless,
+    /// Keeps operator state only.
+    Function,
     /// Keeps keyed state.
     Keyed,
     /// A sink without transactions.

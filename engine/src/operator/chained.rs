@@ -84,6 +84,8 @@ pub struct Chained<In, Out, Op> {
     next: Downstream<Out>,
     /// A restored subtask that had ended does not call `on_end` again.
     skip_on_end: bool,
+    /// `EndOfData` was forwarded; set with the forwarding, never before.
+    ended: bool,
 }
 
 impl<In, Out, Op> std::fmt::Debug for Chained<In, Out, Op> {
@@ -96,7 +98,16 @@ impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> Chained<In, Out, 
     /// Puts `op` in front of `next`. `ended`: this subtask had forwarded `EndOfData` when it was snapshotted.
     pub fn new(name: Arc<str>, op: Op, next: Downstream<Out>, batch_records: usize, ended: bool) -> Self {
         let out = Output::new(batch_records);
-        Self { name, op, in_hand: InHand::Nothing, out, forward: None, next, skip_on_end: ended }
+        Self {
+            name,
+            op,
+            in_hand: InHand::Nothing,
+            out,
+            forward: None,
+            next,
+            skip_on_end: ended,
+            ended: false,
+        }
     }
 
     /// Runs the operator on what is in hand, once.
@@ -168,6 +179,7 @@ impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> AnyStage for Chai
             if !self.out.batch.is_empty() {
                 self.push_output(cx)?;
             } else if let Some(element) = self.forward.take() {
+                self.ended |= matches!(element, StageElement::EndOfData);
                 self.next.push(element, cx)?;
             } else if matches!(self.in_hand, InHand::Nothing) {
                 return Ok(Flow::Idle);
@@ -192,7 +204,8 @@ impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> AnyStage for Chai
             "snapshot law: a barrier passed an element in hand"
         );
         cx.operator = Arc::clone(&self.name);
-        parts.extend(self.op.freeze());
+        let ended = self.skip_on_end || self.ended;
+        parts.extend(self.op.freeze().map(|part| OperatorPart { ended, ..part }));
         for stage in &mut self.next.stages {
             stage.snapshot(barrier, parts, cx)?;
         }

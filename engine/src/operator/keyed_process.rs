@@ -207,6 +207,7 @@ where
             uid: self.uid.clone(),
             keyed: Some(keyed),
             lists: Vec::new(),
+            ended: false,
             comes_later: false,
         })
     }

@@ -16,6 +16,7 @@ pub mod keyed_process;
 pub mod map;
 pub mod pipe;
 pub mod plain_sink;
+pub mod process_function;
 pub mod sink_io;
 pub mod sink_operator;
 pub mod transaction;
@@ -124,6 +125,8 @@ pub struct OperatorPart {
     pub keyed: Option<FrozenKeyedState>,
     /// Operator list states: name, redistribution, framed bytes.
     pub lists: Vec<(String, Redistribution, Vec<u8>)>,
+    /// Whether the operator has forwarded `EndOfData`, in this attempt or in one before it (set by [`Chained`]).
+    pub ended: bool,
     /// Whether the rest of the part comes later, through [`StageContext::late_parts`].
     pub comes_later: bool,
 }

@@ -77,7 +77,7 @@ impl<S: Sink> PlainSinkStage<S> {
     }
 
     fn part(&self, comes_later: bool) -> OperatorPart {
-        OperatorPart { uid: self.uid.clone(), keyed: None, lists: Vec::new(), comes_later }
+        OperatorPart { uid: self.uid.clone(), keyed: None, lists: Vec::new(), ended: false, comes_later }
     }
 }
 

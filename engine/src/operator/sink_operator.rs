@@ -280,7 +280,7 @@ impl<S: TwoPhaseSink> SinkStage<S> {
         let pending = committables.filter(|list| !list.is_empty());
         let lists = pending.map(|list| (COMMITTABLES.to_owned(), Redistribution::Union, encode_list(&list)));
         let uid = self.context.name.scope.uid.clone();
-        OperatorPart { uid, keyed: None, lists: lists.into_iter().collect(), comes_later }
+        OperatorPart { uid, keyed: None, lists: lists.into_iter().collect(), ended: false, comes_later }
     }
 
     /// Moves orderly cancel on.

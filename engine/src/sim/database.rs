@@ -27,6 +27,11 @@ pub enum Row {
         /// Sum of their values.
         sum: u64,
     },
+    /// What one subtask of the tally counted, at the end.
+    Tally {
+        /// Records.
+        records: u64,
+    },
     /// A timer fired.
     Timer {
         /// The key.

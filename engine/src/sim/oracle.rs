@@ -28,6 +28,20 @@ pub fn check_events(input: &[Record], rows: &[Row]) -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(format!("events (id, times): {wrong:?}")) }
 }
 
+/// Compares the tally: every subtask spoke once, and together they counted every record.
+///
+/// # Errors
+/// The difference.
+pub fn check_tally(input: &[Record], rows: &[Row], subtasks: u32) -> Result<(), String> {
+    let records =
+        rows.iter().map(|row| if let Row::Tally { records } = row { *records } else { u64::MAX / 4_096 });
+    let sum: u64 = records.sum();
+    if rows.len() == subtasks as usize && sum == input.len() as u64 {
+        return Ok(());
+    }
+    Err(format!("tally: {} of {subtasks} subtasks counted {sum} of {} records", rows.len(), input.len()))
+}
+
 /// Compares running totals and timers: each (key, count) once for 1..N, the final sum, each timer once.
 ///
 /// # Errors
@@ -47,7 +61,7 @@ pub fn check_totals(input: &[Record], rows: &[Row], timer_after_ms: i64) -> Resu
         match row {
             Row::Total { key, count, sum } => counts.entry(*key).or_default().push((*count, *sum)),
             Row::Timer { key, at } => fired.push((*key, *at)),
-            Row::Event { .. } => return Err(format!("a foreign row: {row:?}")),
+            Row::Event { .. } | Row::Tally { .. } => return Err(format!("a foreign row: {row:?}")),
         }
     }
     fired.sort_unstable();

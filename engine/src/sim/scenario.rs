@@ -17,12 +17,15 @@ use crate::execution::ExecutionConfig;
 use crate::graph::JobGraph;
 use crate::operator::Output;
 use crate::operator::keyed_process::{KeyedContext, KeyedFunction};
+use crate::operator::process_function::ProcessFunction;
 use crate::operator::watermarks::Watermarks;
 
 /// Timers fire this long after their record.
 pub const TIMER_AFTER_MS: i64 = 10;
 /// Uid of the sink that logs each record.
 pub const LOG_SINK: &str = "log_sink";
+/// Uid of the sink of the tally.
+pub const TALLY_SINK: &str = "tally_sink";
 /// Uid of the sink of totals and timers.
 pub const TOTAL_SINK: &str = "total_sink";
 
@@ -37,6 +40,10 @@ pub struct Scenario {
     pub pending_one_in: u64,
     has_log_sink: bool,
     has_map: bool,
+    /// Subtasks of the tally; fixed, like those in front of it, since a partly ended one restores at no other parallelism.
+    tally: u32,
+    /// Draws the parallelism in front of the tally, the same at each start.
+    front: Rng,
 }
 
 /// Running totals with a timer per record time.
@@ -80,6 +87,40 @@ impl KeyedFunction<u64, Record, TotalState, Row> for Totals {
     }
 }
 
+/// Counts the records of its subtask and says so at the end.
+#[derive(Clone, Debug)]
+struct Tally {
+    records: u64,
+}
+
+impl ProcessFunction<Record, Row> for Tally {
+    type State = u64;
+    const HAS_ON_END: bool = true;
+
+    fn process(
+        &mut self,
+        _record: Record,
+        _time: Option<i64>,
+        _out: &mut Output<Row>,
+    ) -> Result<(), JobError> {
+        self.records += 1;
+        Ok(())
+    }
+
+    fn on_end(&mut self, out: &mut Output<Row>) -> Result<(), JobError> {
+        out.emit(Row::Tally { records: self.records });
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Vec<u64> {
+        vec![self.records]
+    }
+
+    fn restore(&mut self, state: Vec<u64>) {
+        self.records = state.into_iter().sum();
+    }
+}
+
 impl Scenario {
     /// Draws a scenario.
     pub fn draw(rng: &mut Rng) -> Self {
@@ -111,6 +152,8 @@ impl Scenario {
             pending_one_in: rng.between(3, 40),
             has_log_sink: !rng.one_in(4),
             has_map: rng.one_in(2),
+            tally: u32::try_from(rng.below(4)).unwrap_or(0),
+            front: rng.fork(),
         }
     }
 
@@ -120,6 +163,7 @@ impl Scenario {
     /// Never, unless the engine refuses its own graph.
     pub fn graph(&self, rng: &mut Rng, database: &Database, line: &Line) -> Result<JobGraph, EngineError> {
         let subtasks = |rng: &mut Rng| u32::try_from(rng.between(1, 4)).unwrap_or(1);
+        let mut front = if self.tally > 0 { self.front.clone() } else { rng.fork() };
         let env = StreamEnvironment::new();
         let mut streams = Vec::new();
         for (index, partitions) in self.inputs.iter().enumerate() {
@@ -128,7 +172,7 @@ impl Scenario {
                 rng: Arc::new(Mutex::new(rng.fork())),
                 pending_one_in: self.pending_one_in,
             };
-            let subtasks = subtasks(rng);
+            let subtasks = subtasks(&mut front);
             let stream = env.source(&format!("source_{index}"), source).parallelism(subtasks);
             let marks = Watermarks::bounded_out_of_orderness(std::time::Duration::from_millis(20 * 4_096));
             streams.push(stream.watermarks(marks.event_time(|r: &Record| r.time)).parallelism(subtasks));
@@ -138,12 +182,16 @@ impl Scenario {
             records = records.union(other);
         }
         if self.has_map {
-            records = records.map(|r| r).parallelism(subtasks(rng));
+            records = records.map(|r| r).parallelism(subtasks(&mut front));
         }
         let sink = SimSink::new(database.clone(), line.clone());
         if self.has_log_sink {
             let rows = records.map(|r| Row::Event { id: r.id }).parallelism(subtasks(rng));
             let _ = rows.sink(LOG_SINK, sink.clone()).parallelism(subtasks(rng));
+        }
+        if self.tally > 0 {
+            let tally = records.process_function("tally", Tally { records: 0 }).parallelism(self.tally);
+            let _ = tally.sink(TALLY_SINK, sink.clone()).parallelism(subtasks(rng));
         }
         let totals = records.key_by(|r| r.key).process_with("totals", value::<Total>("total"), Totals);
         let _ = totals.parallelism(subtasks(rng)).sink(TOTAL_SINK, sink).parallelism(subtasks(rng));
@@ -158,6 +206,9 @@ impl Scenario {
         let input: Vec<Record> = self.inputs.iter().flat_map(|p| p.iter().flatten().copied()).collect();
         if self.has_log_sink {
             super::oracle::check_events(&input, &database.rows(LOG_SINK))?;
+        }
+        if self.tally > 0 {
+            super::oracle::check_tally(&input, &database.rows(TALLY_SINK), self.tally)?;
         }
         super::oracle::check_totals(&input, &database.rows(TOTAL_SINK), TIMER_AFTER_MS)
     }

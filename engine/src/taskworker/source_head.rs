@@ -155,7 +155,7 @@ impl<R: SplitReader> Head for SourceHead<R> {
         let splits = encode_list(&self.reader.snapshot());
         fault_point!("source.snapshot.after");
         let lists = vec![(SPLITS.to_owned(), Redistribution::Split, splits)];
-        Some(OperatorPart { uid: self.uid.clone(), keyed: None, lists, comes_later: false })
+        Some(OperatorPart { uid: self.uid.clone(), keyed: None, lists, ended: false, comes_later: false })
     }
 
     fn source_mail(&mut self, mail: MailBody) -> Result<(), TaskFailure> {

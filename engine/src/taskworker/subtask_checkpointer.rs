@@ -141,7 +141,11 @@ impl SubtaskCheckpointer {
     fn add_part(&mut self, id: CheckpointId, part: OperatorPart, first: bool) {
         let Some(entry) = self.in_flight.iter_mut().find(|e| e.id == id) else { return };
         if first {
-            let state = OperatorSubtaskState { uid: part.uid.clone(), ..OperatorSubtaskState::default() };
+            let state = OperatorSubtaskState {
+                uid: part.uid.clone(),
+                ended: part.ended,
+                ..OperatorSubtaskState::default()
+            };
             entry.operators.push(state);
         }
         entry.outstanding += usize::from(part.comes_later);

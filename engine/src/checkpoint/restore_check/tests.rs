@@ -10,7 +10,8 @@ use crate::ids::{AttemptId, VertexId};
 fn keyed(parallelism: usize, ended: &[bool]) -> OperatorState {
     let range = KeyGroupRange { start: 0, end: 128 };
     let handle = KeyedStateHandle { path: "1-1/total".into(), size_bytes: 40, range };
-    let subtask = OperatorSubtaskState { uid: "total".into(), keyed: Some(handle), lists: Vec::new() };
+    let subtask =
+        OperatorSubtaskState { uid: "total".into(), keyed: Some(handle), lists: Vec::new(), ended: false };
     OperatorState {
         uid: "total".into(),
         max_parallelism: 128,
@@ -18,6 +19,7 @@ fn keyed(parallelism: usize, ended: &[bool]) -> OperatorState {
         has_on_end: true,
         subtasks: vec![subtask; parallelism],
         ended: ended.to_vec(),
+        upstream: Vec::new(),
         enumerator: None,
     }
 }
@@ -31,8 +33,9 @@ fn sink(pending: bool) -> OperatorState {
         max_parallelism: 128,
         two_phase: true,
         has_on_end: false,
-        subtasks: vec![OperatorSubtaskState { uid: "sink".into(), keyed: None, lists }],
+        subtasks: vec![OperatorSubtaskState { uid: "sink".into(), keyed: None, lists, ended: false }],
         ended: vec![false],
+        upstream: Vec::new(),
         enumerator: None,
     }
 }
@@ -64,6 +67,7 @@ fn plan(uid: &str, kind: OperatorKind, parallelism: u32, max_parallelism: u16) -
         parallelism,
         max_parallelism,
         is_source: false,
+        upstream: Vec::new(),
         operators: vec![operator],
     };
     JobPlan { job: "orders".into(), vertices: vec![vertex] }

@@ -237,8 +237,14 @@ impl Attempt {
             max_parallelism: 128,
             two_phase: true,
             has_on_end: false,
-            subtasks: vec![OperatorSubtaskState { uid: "all".into(), keyed: Some(keyed), lists: Vec::new() }],
+            subtasks: vec![OperatorSubtaskState {
+                uid: "all".into(),
+                keyed: Some(keyed),
+                lists: Vec::new(),
+                ended: false,
+            }],
             ended: vec![false],
+            upstream: Vec::new(),
             enumerator: Some(write_state(self.position, &listed)),
         };
         Manifest {

@@ -77,6 +77,7 @@ pub(super) fn plan() -> JobPlan {
         parallelism: 2,
         max_parallelism: 128,
         is_source,
+        upstream: Vec::new(),
         operators: vec![operator(if is_source { "orders" } else { "sink" }, kind)],
     };
     let source = vertex(0, "orders".to_owned(), OperatorKind::Source, true);

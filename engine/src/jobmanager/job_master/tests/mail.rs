@@ -91,6 +91,7 @@ fn a_restored_enumerator_gets_its_state_back_before_it_looks_for_splits() {
         has_on_end: false,
         subtasks: vec![Default::default(); 2],
         ended: vec![false; 2],
+        upstream: Vec::new(),
         enumerator: Some(vec![9]),
     };
     let manifest = Manifest {

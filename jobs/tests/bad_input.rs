@@ -2,6 +2,7 @@
 //!
 //! Owns: what holds for the process. Does not own: the words of each error, which are tested beside it.
 //! Runs on: the test thread; each run is a process.
+#![allow(clippy::unwrap_used, reason = "a test program")]
 
 mod scenario;
 

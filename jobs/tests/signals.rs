@@ -2,6 +2,7 @@
 //!
 //! Owns: what the process does on signals. Does not own: orderly cancel itself.
 //! Runs on: the test thread; each run is a process.
+#![allow(clippy::unwrap_used, reason = "a test program")]
 
 mod scenario;
 

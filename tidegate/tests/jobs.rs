@@ -3,6 +3,7 @@
 //! Owns: folders of other jobs, changed state types, missing uids.
 //! Does not own: crashes, which need a process (see the tests of `orders`).
 //! Runs on: the test thread.
+#![allow(clippy::unwrap_used, reason = "a test program")]
 
 use tempfile::TempDir;
 use tidegate::clap::Parser;

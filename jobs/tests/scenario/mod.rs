@@ -3,7 +3,7 @@
 //! Owns: flags that make a run short and still give it several checkpoints.
 //! Does not own: what is done to the run.
 //! Runs on: the test thread; each run is a process.
-#![allow(dead_code, reason = "each test program uses a part")]
+#![allow(dead_code, clippy::unwrap_used, reason = "a part of test programs, each of which uses some of it")]
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};

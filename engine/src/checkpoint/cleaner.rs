@@ -83,7 +83,8 @@ mod tests {
     fn manifest(id: u64, attempt: u64, file: &str) -> Manifest {
         let range = KeyGroupRange { start: 0, end: 128 };
         let keyed = KeyedStateHandle { path: file.to_owned(), size_bytes: 1, range };
-        let state = OperatorSubtaskState { uid: "total".into(), keyed: Some(keyed), lists: Vec::new() };
+        let state =
+            OperatorSubtaskState { uid: "total".into(), keyed: Some(keyed), lists: Vec::new(), ended: false };
         Manifest {
             job: "orders".into(),
             log_id: "feed".into(),

@@ -119,3 +119,6 @@ impl<T> ChannelSender<T> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -247,3 +247,6 @@ impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> Stage<In> for Cha
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -348,3 +348,6 @@ impl Subtask {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

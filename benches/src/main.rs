@@ -1,2 +1,63 @@
-//! Benchmarks.
-fn main() {}
+//! Benchmarks of Tidegate, with their peers and the loop written by hand beside them.
+//!
+//! `benches <name>` runs the candidates of one benchmark interleaved, several rounds, and prints min, median and max; `--json`
+//! adds one object as the last line, `--report FILE` writes a page with bars. Build it with the release profile.
+//!
+//! Owns: the command line. Does not own: any benchmark. Runs on: the main thread.
+
+mod chain;
+mod error;
+mod harness;
+mod job;
+mod keyed_sum;
+mod options;
+mod report;
+mod stopwatch;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::BenchError;
+
+#[derive(Debug, Parser)]
+#[command(name = "benches", version, about = "Benchmarks, peers side by side")]
+struct Arguments {
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Debug, Subcommand)]
+enum Benchmark {
+    /// map → filter → map: three operators, one pipe, and the loop by hand
+    Chain(chain::ChainOptions),
+    /// A running sum per key: exchange, keyed state, checkpoints
+    KeyedSum(keyed_sum::KeyedSumOptions),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if cfg!(debug_assertions) {
+        eprintln!("note: this is not the release profile; its figures say nothing about speed");
+    }
+    match run(&arguments.benchmark) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            let mut cause = std::error::Error::source(&error);
+            while let Some(source) = cause {
+                eprintln!("  because {source}");
+                cause = source.source();
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(benchmark: &Benchmark) -> Result<(), BenchError> {
+    let (outcome, common) = match benchmark {
+        Benchmark::Chain(options) => (chain::run(options)?, &options.common),
+        Benchmark::KeyedSum(options) => (keyed_sum::run(options)?, &options.common),
+    };
+    report::show(&outcome, common.json, common.report.as_deref())
+}

@@ -1,0 +1,72 @@
+//! What can go wrong in a benchmark.
+//!
+//! Owns: the enum. Does not own: how it is shown (`main`). Runs on: plain data.
+
+use std::path::PathBuf;
+
+use tidegate_engine::error::EngineError;
+use tidegate_engine::taskworker::mail::TaskFailure;
+
+/// Why a benchmark has no figures.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BenchError {
+    /// A job of ours did not end well.
+    #[error("the job of \"{candidate}\" failed; run it alone with --only \"{candidate}\"")]
+    Job {
+        /// Which candidate.
+        candidate: &'static str,
+        /// Why.
+        #[source]
+        source: Box<EngineError>,
+    },
+    /// An operator of a chain failed.
+    #[error("the chain of \"{candidate}\" failed")]
+    Chain {
+        /// Which candidate.
+        candidate: &'static str,
+        /// Why.
+        #[source]
+        source: Box<TaskFailure>,
+    },
+    /// A candidate computed something else than the others: its speed says nothing.
+    #[error("\"{candidate}\" came to {got}, and {expected} is right; its figures would say nothing")]
+    WrongResult {
+        /// Which candidate.
+        candidate: String,
+        /// What it found.
+        got: u64,
+        /// What it should have found.
+        expected: u64,
+    },
+    /// No candidate's name contains what was asked for.
+    #[error("no candidate's name contains \"{only}\"; without --only all of them are run")]
+    NoCandidate {
+        /// What was asked for.
+        only: String,
+    },
+    /// A peer could not be run.
+    #[cfg(feature = "peers")]
+    #[error("{peer} could not be run: {message}")]
+    Peer {
+        /// Which.
+        peer: &'static str,
+        /// What it said.
+        message: String,
+    },
+    /// The page could not be written.
+    #[error("the report {path} could not be written; name a file in a folder that exists")]
+    Report {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl BenchError {
+    /// For `map_err` on what the engine says.
+    pub(crate) fn job(candidate: &'static str) -> impl Fn(EngineError) -> Self {
+        move |source| Self::Job { candidate, source: Box::new(source) }
+    }
+}

@@ -47,7 +47,7 @@ pub enum CommitterCommand<C> {
 pub enum SinkEvent<C> {
     /// Recovery is done: how many were committed and rolled back.
     Recovered {
-        /// Restored committables that were committed now or before.
+        /// Restored committables that were committed now; those that had been before do not count.
         committed: u32,
         /// Left-overs that were rolled back.
         rolled_back: u32,

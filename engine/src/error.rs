@@ -148,6 +148,18 @@ pub enum EngineError {
     /// The checkpoint was written by a job of another shape.
     #[error(transparent)]
     Refused(Box<crate::checkpoint::restore_check::RestoreRefusal>),
+    /// User code does not return: its thread cannot be ended, so the process has to be.
+    #[error(
+        "job \"{job}\": a slot did not return within {} s after its attempt had ended; the process ends\n  \
+         help: a user function or a connector blocks; see what its thread waits for",
+        after.as_secs()
+    )]
+    SlotStuck {
+        /// The job.
+        job: JobName,
+        /// How long it was waited for.
+        after: std::time::Duration,
+    },
     /// The process's own resources failed: a thread or a runtime could not be made.
     #[error("{tried} failed")]
     System {

@@ -16,6 +16,8 @@ const CONTROL_ROOM: usize = 16;
 
 struct Credits {
     left: AtomicU32,
+    /// The sending slot, which may wait for a credit.
+    sender: Waker,
 }
 
 /// The sending end of one channel.
@@ -45,12 +47,12 @@ impl<T> std::fmt::Debug for Inbox<T> {
 }
 
 impl<T> Inbox<T> {
-    /// An inbox of `channels` channels, each with room for `credits` batches; `receiver` wakes the receiving slot.
-    pub fn new(channels: u32, credits: u32, receiver: &Waker) -> (Vec<ChannelSender<T>>, Self) {
-        let room = (channels as usize) * (credits as usize + CONTROL_ROOM);
+    /// An inbox of one channel per sending slot, each with room for `credits` batches; `receiver` wakes the receiving slot.
+    pub fn new(sending: &[Waker], credits: u32, receiver: &Waker) -> (Vec<ChannelSender<T>>, Self) {
+        let room = sending.len() * (credits as usize + CONTROL_ROOM);
         let (tx, rx) = crossbeam_channel::bounded(room.max(1));
-        let credits: Vec<_> =
-            (0..channels).map(|_| Arc::new(Credits { left: AtomicU32::new(credits) })).collect();
+        let credit = |sender: &Waker| Credits { left: AtomicU32::new(credits), sender: Arc::clone(sender) };
+        let credits: Vec<_> = sending.iter().map(|sender| Arc::new(credit(sender))).collect();
         let senders = credits
             .iter()
             .zip(0..)
@@ -76,8 +78,10 @@ impl<T> Inbox<T> {
 
     /// A batch of this channel was taken up: its sender may send another one.
     pub fn give_back(&self, channel: u32) {
-        if let Some(credits) = self.credits.get(channel as usize) {
-            credits.left.fetch_add(1, Ordering::Release);
+        if let Some(credits) = self.credits.get(channel as usize)
+            && credits.left.fetch_add(1, Ordering::AcqRel) == 0
+        {
+            credits.sender.wake();
         }
     }
 }

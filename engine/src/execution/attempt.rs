@@ -2,26 +2,26 @@
 //!
 //! Owns: delivery of mail, reports and I/O results. Does not own: decisions. Runs on: the thread that steps it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Receiver;
 use tokio::sync::mpsc;
 
 use super::io_scope::IoScope;
-use crate::api::ConnectorContext;
 use crate::checkpoint::commit_log::LogClient;
 use crate::clock::{Moment, SharedClock};
 use crate::error::EngineError;
 use crate::graph::node::JobIdentity;
-use crate::graph::{InstantiateSetup, JobGraph, instantiate};
-use crate::ids::SubtaskId;
+use crate::graph::{InstantiateSetup, JobGraph, Mailboxes, SubtaskWiring, build_subtask, wire};
 use crate::io::{Io, SharedIo, Waker};
 use crate::jobmanager::{
     AttemptEnd, Control, JobMaster, MasterAction, MasterEvent, MasterNotice, MasterSetup,
 };
-use crate::taskworker::mail::{Mail, TaskReport};
+use crate::taskworker::mail::TaskReport;
 use crate::taskworker::restore::Restored;
+use crate::taskworker::slot_pool::{BuildSubtasks, SlotPool};
 use crate::taskworker::subtask::{REPORT_CAPACITY, Step, Subtask};
 
 /// Results of the master's I/O that wait for it.
@@ -38,7 +38,9 @@ pub struct AttemptSetup<'a> {
     /// The log; `None` without checkpoints.
     pub log: Option<LogClient>,
     /// What is restored.
-    pub restored: &'a Restored,
+    pub restored: Arc<Restored>,
+    /// Where subtasks run.
+    pub slots: Slots,
     /// The process's seam, clock and waker.
     pub io: SharedIo,
     /// Time.
@@ -53,11 +55,58 @@ pub struct AttemptSetup<'a> {
     pub places: usize,
 }
 
+/// Where subtasks run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slots {
+    /// On the thread that steps the attempt, one step at a time: simulation.
+    Inline,
+    /// On this many threads of their own.
+    Threads(usize),
+}
+
+enum Subtasks {
+    Inline(Vec<Subtask>),
+    Threads(SlotPool),
+}
+
+impl Subtasks {
+    fn build(
+        graph: &JobGraph,
+        setup: &InstantiateSetup,
+        slots: Slots,
+        own: &Waker,
+    ) -> Result<(Self, Mailboxes), EngineError> {
+        let Slots::Threads(threads) = slots else {
+            let (wirings, mailboxes) = wire(graph, setup.channel_credits, |_| Arc::clone(own));
+            let subtasks =
+                wirings.into_iter().map(|w| build_subtask(graph, setup, w)).collect::<Result<_, _>>()?;
+            return Ok((Self::Inline(subtasks), mailboxes));
+        };
+        let mut pool = SlotPool::start(threads, &setup.clock)?;
+        let (wirings, mailboxes) = wire(graph, setup.channel_credits, |slot| pool.waker(slot));
+        let mut shares: Vec<Vec<SubtaskWiring>> = (0..pool.len()).map(|_| Vec::new()).collect();
+        for wiring in wirings {
+            shares[pool.thread_of(wiring.id.index)].push(wiring);
+        }
+        let work = shares.into_iter().map(|share| {
+            let (graph, setup) = (graph.clone(), setup.clone());
+            Box::new(move || share.into_iter().map(|w| build_subtask(&graph, &setup, w)).collect())
+                as BuildSubtasks
+        });
+        if let Err(error) = pool.build(work.collect()) {
+            // Nothing has run yet: every thread returns at once.
+            let _ = pool.stop(Duration::from_secs(10));
+            return Err(error);
+        }
+        Ok((Self::Threads(pool), mailboxes))
+    }
+}
+
 /// See the module.
 pub struct Attempt {
     master: JobMaster,
-    subtasks: Vec<Subtask>,
-    mailboxes: HashMap<SubtaskId, Sender<Mail>>,
+    subtasks: Subtasks,
+    mailboxes: Mailboxes,
     reports: Receiver<TaskReport>,
     results_tx: mpsc::Sender<MasterEvent>,
     results: mpsc::Receiver<MasterEvent>,
@@ -72,12 +121,12 @@ pub struct Attempt {
 
 impl std::fmt::Debug for Attempt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Attempt").field("subtasks", &self.subtasks.len()).finish_non_exhaustive()
+        f.debug_struct("Attempt").field("master", &self.master.is_over()).finish_non_exhaustive()
     }
 }
 
 impl Attempt {
-    /// Builds subtasks and master; the attempt runs as it is stepped.
+    /// Builds subtasks and master. Inline subtasks run as they are stepped; those on threads at once.
     ///
     /// # Errors
     /// State that does not fit.
@@ -86,26 +135,24 @@ impl Attempt {
         let io: SharedIo = Arc::clone(&scope) as Arc<dyn Io>;
         let (reports_tx, reports) = crossbeam_channel::bounded(REPORT_CAPACITY);
         let (results_tx, results) = mpsc::channel(RESULTS_MAX);
-        let connector =
-            ConnectorContext { clock: setup.clock.clone(), io: Arc::clone(&io), waker: setup.waker.clone() };
-        let instance = instantiate(
-            setup.graph,
-            &InstantiateSetup {
-                identity: &setup.identity,
-                connector,
-                limits: setup.config.limits(),
-                channel_credits: setup.config.channel_batches,
-                places: setup.places,
-                storage: setup.storage,
-                restored: setup.restored,
-                reports: reports_tx,
-            },
-        );
-        let instance = instance.inspect_err(|_| scope.abort_all())?;
+        let build = InstantiateSetup {
+            identity: Arc::new(setup.identity),
+            clock: Arc::clone(&setup.clock),
+            io: Arc::clone(&io),
+            limits: setup.config.limits(),
+            channel_credits: setup.config.channel_batches,
+            places: setup.places,
+            storage: setup.storage,
+            restored: setup.restored,
+            reports: reports_tx,
+            master: Arc::clone(&setup.waker),
+        };
+        let built = Subtasks::build(setup.graph, &build, setup.slots, &setup.waker);
+        let (subtasks, mailboxes) = built.inspect_err(|_| scope.abort_all())?;
         let mut attempt = Self {
             master: JobMaster::new(setup.master),
-            subtasks: instance.subtasks,
-            mailboxes: instance.mail,
+            subtasks,
+            mailboxes,
             reports,
             results_tx,
             results,
@@ -121,14 +168,29 @@ impl Attempt {
         Ok(attempt)
     }
 
-    /// How many subtasks there are.
+    /// How many subtasks there are to be stepped here; none if they run on threads.
     pub fn subtasks(&self) -> usize {
-        self.subtasks.len()
+        match &self.subtasks {
+            Subtasks::Inline(subtasks) => subtasks.len(),
+            Subtasks::Threads(_) => 0,
+        }
     }
 
-    /// One step of one subtask.
+    /// One step of one inline subtask.
     pub fn step_subtask(&mut self, index: usize) -> Step {
-        self.subtasks[index].step()
+        match &mut self.subtasks {
+            Subtasks::Inline(subtasks) => subtasks[index].step(),
+            Subtasks::Threads(_) => Step::Blocked(None),
+        }
+    }
+
+    /// Ends the slots' threads. `false`: one did not return in time, and the process cannot go on.
+    #[must_use]
+    pub fn stop_slots(&mut self, patience: Duration) -> bool {
+        match &mut self.subtasks {
+            Subtasks::Inline(_) => true,
+            Subtasks::Threads(pool) => pool.stop(patience),
+        }
     }
 
     /// One step of the job manager: one report, one result, or what is due. `true` if there was anything.
@@ -186,10 +248,10 @@ impl Attempt {
     fn act(&mut self, action: MasterAction) {
         match action {
             MasterAction::Mail { to, mail } => {
-                if let Some(mailbox) = self.mailboxes.get(&to) {
+                if let Some((mailbox, slot)) = self.mailboxes.get(&to) {
                     // A full mailbox loses the mail, as a network may: the master says it again.
                     let _ = mailbox.try_send(mail);
-                    self.waker.wake();
+                    slot.wake();
                 }
             }
             MasterAction::Append { number, entry } => {
@@ -233,6 +295,7 @@ impl Attempt {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
+        let _ = self.stop_slots(Duration::ZERO);
         self.scope.abort_all();
     }
 }

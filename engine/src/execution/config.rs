@@ -34,6 +34,8 @@ pub struct ExecutionConfig {
     pub batch_records: usize,
     /// How long a record may wait for its batch to fill, in milliseconds.
     pub batch_age_ms: u64,
+    /// Threads that step subtasks; as many as there are cores where it is left out.
+    pub threads: Option<usize>,
     /// Batches in flight per channel; > 0.
     pub channel_batches: u32,
     /// Checkpoints.
@@ -51,6 +53,7 @@ impl Default for ExecutionConfig {
         Self {
             batch_records: 1_024,
             batch_age_ms: 5,
+            threads: None,
             channel_batches: 8,
             checkpoints: CheckpointConfig::default(),
             restore: RestoreFrom::Latest,

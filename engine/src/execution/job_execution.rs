@@ -12,7 +12,7 @@ use std::time::Duration;
 use tidegate_state::CheckpointStorage;
 use tokio::sync::oneshot;
 
-use super::attempt::{Attempt, AttemptSetup};
+use super::attempt::{Attempt, AttemptSetup, Slots};
 use super::config::{ExecutionConfig, RestoreFrom};
 use super::start::{StartSetup, Started, start};
 use crate::api::AnyEnumerator;
@@ -42,9 +42,14 @@ pub struct ExecutionSetup {
     pub clock: SharedClock,
     /// Wakes the thread that steps.
     pub waker: Waker,
+    /// Where subtasks run.
+    pub slots: Slots,
     /// Seed of nonces and of the log id: random in production.
     pub seed: u128,
 }
+
+/// A slot that has not returned this long after its attempt's end ends the process.
+pub const CANCELLATION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a job ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,7 +297,7 @@ impl JobExecution {
             lineage: Lineage(attempt.0),
             attempt,
         };
-        let step = self.build(master, identity, None, &Restored::default(), since);
+        let step = self.build(master, identity, None, Arc::default(), since);
         if let ExecutionStep::Over(result) = step {
             // Kept for the next step: there is no log, so nothing was begun.
             self.fail_next(result);
@@ -336,7 +341,7 @@ impl JobExecution {
                 }
             }),
         );
-        self.build(master, identity, Some(log), &restored, since)
+        self.build(master, identity, Some(log), Arc::new(restored), since)
     }
 
     fn build(
@@ -344,10 +349,10 @@ impl JobExecution {
         master: MasterSetup,
         identity: JobIdentity,
         log: Option<crate::checkpoint::commit_log::LogClient>,
-        restored: &Restored,
+        restored: Arc<Restored>,
         since: Moment,
     ) -> ExecutionStep {
-        let attempt = identity.attempt;
+        let (attempt, restored_id) = (identity.attempt, restored.checkpoint);
         let places = self.places();
         let built = Attempt::build(AttemptSetup {
             graph: &self.setup.graph,
@@ -356,6 +361,7 @@ impl JobExecution {
             storage: log.as_ref().and(self.setup.storage.clone()),
             log,
             restored,
+            slots: self.setup.slots,
             io: Arc::clone(&self.setup.io),
             clock: Arc::clone(&self.setup.clock),
             waker: Arc::clone(&self.setup.waker),
@@ -366,7 +372,7 @@ impl JobExecution {
             Ok(built) => {
                 self.state = State::Running(Box::new(built));
                 let after = self.setup.clock.now().saturating_sub(since);
-                let restored = Some(restored.checkpoint).filter(|id| *id > CheckpointId(0));
+                let restored = Some(restored_id).filter(|id| *id > CheckpointId(0));
                 self.notices.push_back(ExecutionNotice::Started { attempt, restored, after });
                 ExecutionStep::Progress
             }
@@ -375,6 +381,12 @@ impl JobExecution {
     }
 
     fn ended(&mut self, end: AttemptEnd) -> ExecutionStep {
+        if let State::Running(attempt) = &mut self.state
+            && !attempt.stop_slots(CANCELLATION_TIMEOUT)
+        {
+            let job = self.plan.job.clone();
+            return self.over(Err(EngineError::SlotStuck { job, after: CANCELLATION_TIMEOUT }));
+        }
         while let State::Running(attempt) = &mut self.state {
             let Some(notice) = attempt.take_notice() else { break };
             self.notices.push_back(ExecutionNotice::Master(notice));

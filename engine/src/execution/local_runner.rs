@@ -1,4 +1,4 @@
-//! Runs a job on the calling thread, its I/O on a tokio runtime.
+//! Runs a job: the job manager on the calling thread, subtasks on slots' threads, I/O on a tokio runtime.
 //!
 //! Owns: the runtime, parking between steps, cancel from another thread. Does not own: the steps. Runs on: the calling thread.
 
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tidegate_state::CheckpointStorage;
 
+use super::attempt::Slots;
 use super::config::ExecutionConfig;
 use super::job_execution::{ExecutionNotice, ExecutionSetup, ExecutionStep, JobExecution, JobOutcome};
 use crate::clock::{SharedClock, SystemClock};
@@ -67,6 +68,8 @@ impl LocalRunner {
             .enable_all()
             .build()
             .map_err(|source| EngineError::System { tried: "making the I/O runtime", source })?;
+        let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = config.threads.unwrap_or_else(cores);
         let clock = SystemClock::shared();
         let execution = JobExecution::new(ExecutionSetup {
             graph,
@@ -75,6 +78,7 @@ impl LocalRunner {
             io: TokioIo::shared(runtime.handle().clone()),
             clock: Arc::clone(&clock),
             waker: ThreadWake::current(),
+            slots: Slots::Threads(threads),
             seed: random_seed(),
         })?;
         let cancel = CancelHandle { wanted: Arc::default(), thread: std::thread::current() };

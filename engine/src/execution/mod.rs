@@ -10,6 +10,7 @@ pub mod job_execution;
 pub mod local_runner;
 pub mod start;
 
+pub use attempt::Slots;
 pub use config::{ExecutionConfig, RestoreFrom};
 pub use job_execution::{ExecutionNotice, ExecutionSetup, ExecutionStep, JobExecution, JobOutcome};
 pub use local_runner::{CancelHandle, LocalRunner};

@@ -1,30 +1,39 @@
 //! Builds the subtasks of one attempt: channels first, then each subtask from its last stage to its head.
 //!
+//! Channels and mailboxes are made once, for all slots; each subtask is built on its slot's thread from its own share of them
+//! ([`SubtaskWiring`]) and a clone of the graph.
+//!
 //! Owns: the wiring of channels (channel *c* of a gate: edges in order, sending subtasks in order). Does not own: running.
-//! Runs on: the slot's thread.
+//! Runs on: [`wire`] where the attempt is made, [`build_subtask`] on the slot's thread.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tidegate_state::CheckpointStorage;
 
 use super::edge::{Erased, ErasedSend};
 use super::node::{BuildContext, JobIdentity};
-use super::{Edge, JobGraph, NodeId, Vertex};
+use super::{Edge, JobGraph, NodeId};
 use crate::api::ConnectorContext;
+use crate::clock::SharedClock;
 use crate::error::EngineError;
 use crate::ids::SubtaskId;
+use crate::io::{SharedIo, Waker};
 use crate::operator::StageLimits;
 use crate::taskworker::mail::{Mail, TaskReport};
 use crate::taskworker::restore::Restored;
 use crate::taskworker::subtask::{MAIL_CAPACITY, Subtask, SubtaskSetup};
 use crate::taskworker::subtask_checkpointer::CheckpointerSetup;
 
-/// What an attempt is built with.
-pub struct InstantiateSetup<'a> {
+/// What all subtasks of an attempt are built with.
+#[derive(Clone)]
+pub struct InstantiateSetup {
     /// Who the attempt is.
-    pub identity: &'a JobIdentity,
-    /// Clock, I/O, waker.
-    pub connector: ConnectorContext,
+    pub identity: Arc<JobIdentity>,
+    /// Time.
+    pub clock: SharedClock,
+    /// The attempt's I/O.
+    pub io: SharedIo,
     /// Batch limits.
     pub limits: StageLimits,
     /// Batches in flight per channel.
@@ -34,66 +43,27 @@ pub struct InstantiateSetup<'a> {
     /// Where state goes.
     pub storage: Option<CheckpointStorage>,
     /// What to restore from.
-    pub restored: &'a Restored,
+    pub restored: Arc<Restored>,
     /// To the job manager.
     pub reports: crossbeam_channel::Sender<TaskReport>,
+    /// Wakes the job manager after a report.
+    pub master: Waker,
 }
 
-/// Subtasks, and the way to send each of them mail.
-pub struct Instance {
-    /// In topological order.
-    pub subtasks: Vec<Subtask>,
-    /// Mailboxes.
-    pub mail: HashMap<SubtaskId, crossbeam_channel::Sender<Mail>>,
+/// One subtask's ends of channels and mailbox.
+pub struct SubtaskWiring {
+    /// Who it is.
+    pub id: SubtaskId,
+    /// Wakes its slot.
+    pub waker: Waker,
+    inbox: Option<ErasedSend>,
+    /// By edge.
+    senders: HashMap<usize, Vec<ErasedSend>>,
+    mail: crossbeam_channel::Receiver<Mail>,
 }
 
-impl std::fmt::Debug for Instance {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Instance").field("subtasks", &self.subtasks.len()).finish_non_exhaustive()
-    }
-}
-
-/// Channels of the whole job: inboxes by (head node, subtask), senders by (edge, sending subtask).
-struct Wiring {
-    inboxes: HashMap<(NodeId, u32), ErasedSend>,
-    senders: HashMap<(usize, u32), Vec<ErasedSend>>,
-}
-
-/// Builds every subtask.
-///
-/// # Errors
-/// State that does not fit, or a connector that cannot take it.
-pub fn instantiate(graph: &JobGraph, setup: &InstantiateSetup<'_>) -> Result<Instance, EngineError> {
-    let mut wiring = wire(graph, setup);
-    let mut instance = Instance { subtasks: Vec::new(), mail: HashMap::new() };
-    let plan = graph.plan();
-    for vertex in &graph.vertices {
-        for index in 0..vertex.parallelism {
-            let id = SubtaskId { vertex: vertex.id, index };
-            let (mail_tx, mail) = crossbeam_channel::bounded(MAIL_CAPACITY);
-            instance.mail.insert(id, mail_tx);
-            let head = build_head(graph, vertex, index, setup, &mut wiring)?;
-            instance.subtasks.push(Subtask::new(SubtaskSetup {
-                id,
-                name: plan.subtask_name(id),
-                attempt: setup.identity.attempt,
-                head,
-                limits: setup.limits,
-                mail,
-                reports: setup.reports.clone(),
-                clock: setup.connector.clock.clone(),
-                checkpointer: CheckpointerSetup {
-                    subtask: index,
-                    attempt: setup.identity.attempt,
-                    storage: setup.storage.clone(),
-                    io: setup.connector.io.clone(),
-                    waker: setup.connector.waker.clone(),
-                },
-            }));
-        }
-    }
-    Ok(instance)
-}
+/// The way to send mail to each subtask.
+pub type Mailboxes = HashMap<SubtaskId, (crossbeam_channel::Sender<Mail>, Waker)>;
 
 /// Whether a channel leads from sending subtask `from` to receiving subtask `to`.
 fn connects(graph: &JobGraph, edge: &Edge, from: u32, to: u32) -> bool {
@@ -104,8 +74,19 @@ fn one_to_one(graph: &JobGraph, edge: &Edge) -> bool {
     edge.spread.is_forward() && graph.parallelism_of(edge.from) == graph.parallelism_of(edge.to)
 }
 
-fn wire(graph: &JobGraph, setup: &InstantiateSetup<'_>) -> Wiring {
-    let mut wiring = Wiring { inboxes: HashMap::new(), senders: HashMap::new() };
+/// Makes every channel and mailbox. `waker` gives the waker of a slot.
+pub fn wire(graph: &JobGraph, credits: u32, waker: impl Fn(u32) -> Waker) -> (Vec<SubtaskWiring>, Mailboxes) {
+    let (mut wirings, mut mailboxes) = (Vec::new(), Mailboxes::new());
+    for vertex in &graph.vertices {
+        for index in 0..vertex.parallelism {
+            let id = SubtaskId { vertex: vertex.id, index };
+            let (mail_tx, mail) = crossbeam_channel::bounded(MAIL_CAPACITY);
+            mailboxes.insert(id, (mail_tx, waker(index)));
+            let waker = waker(index);
+            wirings.push(SubtaskWiring { id, waker, inbox: None, senders: HashMap::new(), mail });
+        }
+    }
+    let position: HashMap<SubtaskId, usize> = wirings.iter().enumerate().map(|(at, w)| (w.id, at)).collect();
     for vertex in &graph.vertices {
         let head = vertex.nodes[0];
         let inputs: Vec<(usize, &Edge)> =
@@ -114,41 +95,82 @@ fn wire(graph: &JobGraph, setup: &InstantiateSetup<'_>) -> Wiring {
             continue;
         }
         for to in 0..vertex.parallelism {
-            let ends: Vec<(usize, u32)> = inputs
-                .iter()
-                .flat_map(|(at, edge)| {
-                    (0..graph.parallelism_of(edge.from)).map(move |from| (*at, *edge, from))
-                })
-                .filter(|(_, edge, from)| connects(graph, edge, *from, to))
-                .map(|(at, _, from)| (at, from))
-                .collect();
-            let channels = u32::try_from(ends.len()).unwrap_or(u32::MAX);
+            let ends = ends_of(graph, &inputs, to);
+            let sending: Vec<Waker> = ends.iter().map(|(_, from)| waker(*from)).collect();
             let node = &graph.nodes[head.0].node;
-            let (senders, inbox) = node.inbox(channels, setup.channel_credits, &setup.connector.waker);
-            wiring.inboxes.insert((head, to), inbox);
-            for (end, sender) in ends.into_iter().zip(senders) {
-                wiring.senders.entry(end).or_default().push(sender);
+            let (senders, inbox) = node.inbox(&sending, credits, &waker(to));
+            wirings[position[&SubtaskId { vertex: vertex.id, index: to }]].inbox = Some(inbox);
+            for ((edge, from), sender) in ends.into_iter().zip(senders) {
+                let vertex = graph.vertex_of(graph.edges[edge].from).id;
+                let sending = &mut wirings[position[&SubtaskId { vertex, index: from }]];
+                sending.senders.entry(edge).or_default().push(sender);
             }
         }
     }
-    wiring
+    (wirings, mailboxes)
+}
+
+/// The channels of receiving subtask `to`: (edge, sending subtask).
+fn ends_of(graph: &JobGraph, inputs: &[(usize, &Edge)], to: u32) -> Vec<(usize, u32)> {
+    let mut ends = Vec::new();
+    for (at, edge) in inputs {
+        let senders = (0..graph.parallelism_of(edge.from)).filter(|from| connects(graph, edge, *from, to));
+        ends.extend(senders.map(|from| (*at, from)));
+    }
+    ends
+}
+
+/// Builds one subtask.
+///
+/// # Errors
+/// State that does not fit, or a connector that cannot take it.
+pub fn build_subtask(
+    graph: &JobGraph,
+    setup: &InstantiateSetup,
+    mut wiring: SubtaskWiring,
+) -> Result<Subtask, EngineError> {
+    let id = wiring.id;
+    let connector = ConnectorContext {
+        clock: Arc::clone(&setup.clock),
+        io: Arc::clone(&setup.io),
+        waker: Arc::clone(&wiring.waker),
+    };
+    let head = build_head(graph, setup, &mut wiring, connector)?;
+    Ok(Subtask::new(SubtaskSetup {
+        id,
+        name: graph.plan().subtask_name(id),
+        attempt: setup.identity.attempt,
+        head,
+        limits: setup.limits,
+        mail: wiring.mail,
+        reports: setup.reports.clone(),
+        master: Arc::clone(&setup.master),
+        clock: Arc::clone(&setup.clock),
+        checkpointer: CheckpointerSetup {
+            subtask: id.index,
+            attempt: setup.identity.attempt,
+            storage: setup.storage.clone(),
+            io: Arc::clone(&setup.io),
+            waker: wiring.waker,
+        },
+    }))
 }
 
 fn build_head(
     graph: &JobGraph,
-    vertex: &Vertex,
-    index: u32,
-    setup: &InstantiateSetup<'_>,
-    wiring: &mut Wiring,
+    setup: &InstantiateSetup,
+    wiring: &mut SubtaskWiring,
+    connector: ConnectorContext,
 ) -> Result<Box<dyn crate::taskworker::Head>, EngineError> {
+    let (vertex, index) = (&graph.vertices[wiring.id.vertex.0 as usize], wiring.id.index);
     let cx = BuildContext {
         subtask: index,
         parallelism: vertex.parallelism,
         max_parallelism: graph.max_parallelism,
-        connector: setup.connector.clone(),
+        connector,
         limits: setup.limits,
-        restored: setup.restored,
-        identity: setup.identity,
+        restored: &setup.restored,
+        identity: &setup.identity,
         places: setup.places,
     };
     // Stages of later nodes first: each is then handed to the nodes before it.
@@ -160,7 +182,7 @@ fn build_head(
             downstream.push(if graph.is_chained(edge) {
                 built.remove(&edge.to).expect("a chained node was built before the one in front of it")
             } else {
-                let senders = wiring.senders.remove(&(at, index)).unwrap_or_default();
+                let senders = wiring.senders.remove(&at).unwrap_or_default();
                 if edge.spread.is_forward() && !one_to_one(graph, edge) {
                     edge.spread.open_rebalanced(senders, index, graph.max_parallelism)
                 } else {
@@ -177,6 +199,6 @@ fn build_head(
         built.insert(*node, stage);
     }
     let stage = built.remove(&head).expect("the head was built last");
-    let inbox = wiring.inboxes.remove(&(head, index)).expect("a vertex with input has an inbox per subtask");
+    let inbox = wiring.inbox.take().expect("a vertex with input has an inbox per subtask");
     Ok(graph.nodes[head.0].node.gate_head(inbox, stage))
 }

@@ -1,7 +1,7 @@
 //! From the author's stream graph to vertices and subtasks.
 //!
 //! `StreamEnvironment` records *nodes* (typed, erased as [`AnyNode`]) and *edges*; [`JobGraph::chain`] joins neighbours with a forward
-//! edge into vertices; [`instantiate`] builds the subtasks of one attempt. Closures are cloned from the pristine ones at every
+//! edge into vertices; [`wire`] and [`build_subtask`] make the subtasks of one attempt. Closures are cloned from the pristine ones at every
 //! (re)start and are not shipped: every process of a job runs the same binary and builds the same graph.
 //!
 //! Owns: nodes, edges, chaining, checks at submit. Does not own: running. Runs on: `main`, and the slot that builds.
@@ -12,7 +12,7 @@ pub mod job_graph;
 pub mod node;
 
 pub use edge::{AnyEdge, Edge};
-pub use instantiate::{InstantiateSetup, instantiate};
+pub use instantiate::{InstantiateSetup, Mailboxes, SubtaskWiring, build_subtask, wire};
 pub use job_graph::{JobGraph, Vertex};
 pub use node::{AnyNode, BuildContext, NodeInfo};
 

@@ -141,8 +141,8 @@ pub trait AnyNode: Send {
         cx: &BuildContext<'_>,
         downstream: Vec<Erased>,
     ) -> Result<Erased, EngineError>;
-    /// An erased `Inbox<In>` and its erased senders.
-    fn inbox(&self, channels: u32, credits: u32, waker: &Waker) -> (Vec<ErasedSend>, ErasedSend);
+    /// An erased `Inbox<In>` and its erased senders; `sending` wakes the slot at the other end of each channel.
+    fn inbox(&self, sending: &[Waker], credits: u32, waker: &Waker) -> (Vec<ErasedSend>, ErasedSend);
     /// A head over that inbox.
     fn gate_head(&self, inbox: ErasedSend, stage: Erased) -> Box<dyn Head>;
 }
@@ -158,11 +158,11 @@ pub(crate) fn typed_downstream<T: Clone + 'static>(stages: Vec<Erased>) -> Downs
 }
 
 pub(crate) fn typed_inbox<T: Send + 'static>(
-    channels: u32,
+    sending: &[Waker],
     credits: u32,
     waker: &Waker,
 ) -> (Vec<ErasedSend>, ErasedSend) {
-    let (senders, inbox) = Inbox::<T>::new(channels, credits, waker);
+    let (senders, inbox) = Inbox::<T>::new(sending, credits, waker);
     (senders.into_iter().map(|s| Box::new(s) as ErasedSend).collect(), Box::new(inbox))
 }
 
@@ -234,8 +234,8 @@ impl<In: Clone + Send + 'static, B: BuildStage<In>> AnyNode for StageNode<In, B>
         Ok(Box::new(self.build.build(info, cx, downstream)?))
     }
 
-    fn inbox(&self, channels: u32, credits: u32, waker: &Waker) -> (Vec<ErasedSend>, ErasedSend) {
-        typed_inbox::<In>(channels, credits, waker)
+    fn inbox(&self, sending: &[Waker], credits: u32, waker: &Waker) -> (Vec<ErasedSend>, ErasedSend) {
+        typed_inbox::<In>(sending, credits, waker)
     }
 
     fn gate_head(&self, inbox: ErasedSend, stage: Erased) -> Box<dyn Head> {
@@ -305,8 +305,8 @@ impl<S: Source> AnyNode for SourceNode<S> {
         unreachable!("the graph never builds a stage for source {}", info.name)
     }
 
-    fn inbox(&self, channels: u32, credits: u32, waker: &Waker) -> (Vec<ErasedSend>, ErasedSend) {
-        typed_inbox::<S::Record>(channels, credits, waker)
+    fn inbox(&self, sending: &[Waker], credits: u32, waker: &Waker) -> (Vec<ErasedSend>, ErasedSend) {
+        typed_inbox::<S::Record>(sending, credits, waker)
     }
 
     fn gate_head(&self, inbox: ErasedSend, stage: Erased) -> Box<dyn Head> {

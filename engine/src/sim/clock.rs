@@ -1,10 +1,12 @@
 //! The clock of a simulation: moves only when the scheduler says so.
 //!
+//! Wall-clock time runs beside it and jumps, back and forth, when the scheduler says so.
+//!
 //! Owns: the moment, and who sleeps until when. Does not own: when it moves. Runs on: the simulation's thread.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -15,6 +17,8 @@ use crate::clock::{Clock, Moment};
 #[derive(Debug, Default)]
 pub struct SimClock {
     micros: AtomicU64,
+    /// How far the wall clock is ahead, in milliseconds.
+    wall_ahead_ms: AtomicI64,
     /// Guards the list of sleepers. One thread uses it; the lock is there because a clock must be `Sync`.
     sleepers: Mutex<Vec<(u64, Waker)>>,
 }
@@ -43,9 +47,9 @@ impl SimClock {
         sleepers.iter().map(|(until, _)| *until).min()
     }
 
-    /// Forgets all sleepers: their process has died.
-    pub fn forget_sleepers(&self) {
-        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    /// The wall clock jumps.
+    pub fn jump_wall(&self, by_ms: i64) {
+        self.wall_ahead_ms.fetch_add(by_ms, Ordering::Relaxed);
     }
 
     /// Now, in microseconds.
@@ -66,7 +70,8 @@ impl Clock for SimClock {
     }
 
     fn wall_ms(&self) -> i64 {
-        i64::try_from(self.micros() / 1_000).unwrap_or(i64::MAX)
+        let micros = i64::try_from(self.micros() / 1_000).unwrap_or(i64::MAX);
+        micros.saturating_add(self.wall_ahead_ms.load(Ordering::Relaxed))
     }
 }
 

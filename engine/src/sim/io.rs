@@ -23,6 +23,12 @@ struct Task {
     state: Arc<TaskState>,
 }
 
+impl Task {
+    fn is_woken(&self) -> bool {
+        self.state.woken.load(Ordering::Relaxed)
+    }
+}
+
 struct TaskState {
     woken: AtomicBool,
     aborted: AtomicBool,
@@ -56,11 +62,14 @@ impl SimIo {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Positions of futures that can go on.
-    pub fn ready(&self) -> Vec<usize> {
-        let tasks = self.tasks();
-        let woken = |task: &Task| task.state.woken.load(Ordering::Relaxed);
-        tasks.iter().enumerate().filter(|(_, t)| woken(t)).map(|(i, _)| i).collect()
+    /// How many futures can go on.
+    pub fn ready(&self) -> usize {
+        self.tasks().iter().filter(|task| task.is_woken()).count()
+    }
+
+    /// The position of the nth future that can go on.
+    pub fn nth_ready(&self, nth: usize) -> Option<usize> {
+        self.tasks().iter().enumerate().filter(|(_, task)| task.is_woken()).nth(nth).map(|(at, _)| at)
     }
 
     /// Polls one future that can go on; returns its name.
@@ -88,7 +97,6 @@ impl SimIo {
         drop(tasks);
         // Dropping one may have started another in a clean-up; a dead process cleans nothing up.
         self.tasks().clear();
-        self.clock.forget_sleepers();
     }
 
     /// Names of the futures that are waiting, for a report.

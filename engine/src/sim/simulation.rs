@@ -244,6 +244,7 @@ impl Simulation {
             io: Arc::clone(&self.io) as Arc<dyn Io>,
             clock: Arc::clone(&self.clock) as _,
             waker: Arc::new(NoWake),
+            slots: crate::execution::Slots::Inline,
             seed: u128::from(self.rng.draw()) << 64 | u128::from(self.rng.draw()),
         });
         self.execution = Some(execution.map_err(|e| e.to_string())?);

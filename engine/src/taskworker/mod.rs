@@ -7,6 +7,8 @@ pub mod gate_head;
 pub mod head;
 pub mod mail;
 pub mod restore;
+pub mod slot_pool;
+pub mod slot_wake;
 pub mod source_head;
 pub mod subtask;
 pub mod subtask_checkpointer;

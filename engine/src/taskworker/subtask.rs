@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use tidegate_state::fault_point;
@@ -20,6 +21,7 @@ use super::subtask_checkpointer::{BarrierTimes, CheckpointerSetup, SubtaskCheckp
 use crate::clock::{Moment, SharedClock};
 use crate::element::CheckpointBarrier;
 use crate::ids::{AttemptId, CheckpointId, SubtaskId};
+use crate::io::Waker;
 use crate::operator::{Flow, OperatorPart, StageContext, StageControl, StageLimits};
 
 /// What a step came to.
@@ -38,6 +40,9 @@ pub const MAIL_CAPACITY: usize = 256;
 /// Reports of all subtasks that fit into the job manager's inbox.
 pub const REPORT_CAPACITY: usize = 4_096;
 
+/// Between two reports of progress.
+const PROGRESS_PAUSE: Duration = Duration::from_millis(50);
+
 /// What a subtask is made with.
 pub struct SubtaskSetup {
     /// Who it is.
@@ -54,6 +59,8 @@ pub struct SubtaskSetup {
     pub mail: Receiver<Mail>,
     /// To the job manager.
     pub reports: Sender<TaskReport>,
+    /// Wakes the job manager after a report.
+    pub master: Waker,
     /// Time.
     pub clock: SharedClock,
     /// For its snapshots.
@@ -77,6 +84,7 @@ pub struct Subtask {
     mail: Receiver<Mail>,
     reports: Sender<TaskReport>,
     outbox: VecDeque<TaskReport>,
+    master: Waker,
     clock: SharedClock,
     checkpointer: SubtaskCheckpointer,
     cx: StageContext,
@@ -86,8 +94,8 @@ pub struct Subtask {
     end_in_chain: bool,
     ended: bool,
     first_barrier: Option<Moment>,
-    reported_in: u64,
-    reported_written: u64,
+    reported: (u64, u64),
+    reported_at: Moment,
 }
 
 impl std::fmt::Debug for Subtask {
@@ -107,6 +115,7 @@ impl Subtask {
             mail: setup.mail,
             reports: setup.reports,
             outbox: VecDeque::new(),
+            master: setup.master,
             clock: setup.clock,
             checkpointer: SubtaskCheckpointer::new(setup.checkpointer),
             cx: StageContext::new(setup.limits),
@@ -116,8 +125,8 @@ impl Subtask {
             end_in_chain: false,
             ended: false,
             first_barrier: None,
-            reported_in: 0,
-            reported_written: 0,
+            reported: (0, 0),
+            reported_at: Moment::ZERO,
         }
     }
 
@@ -309,11 +318,7 @@ impl Subtask {
             self.recovered = true;
             self.report(TaskEvent::Recovered);
         }
-        let (records_in, records_written) = (self.head.records_in(), self.cx.records_written);
-        if (records_in, records_written) != (self.reported_in, self.reported_written) {
-            (self.reported_in, self.reported_written) = (records_in, records_written);
-            self.report_progress(records_in, records_written);
-        }
+        self.report_progress((self.head.records_in(), self.cx.records_written));
         if self.life == Life::Canceling && status.canceled {
             self.life = Life::Done;
             self.report(TaskEvent::Canceled);
@@ -324,13 +329,19 @@ impl Subtask {
         }
     }
 
-    /// Progress is only for people: the newest figure replaces one that has not left yet.
-    fn report_progress(&mut self, records_in: u64, records_written: u64) {
-        let event = TaskEvent::Progress { records_in, records_written };
-        match self.outbox.back_mut() {
-            Some(TaskReport { event: last @ TaskEvent::Progress { .. }, .. }) => *last = event,
-            _ => self.report(event),
+    /// Progress is only for people: said now and then, and at once when nothing else is left to do.
+    fn report_progress(&mut self, now: (u64, u64)) {
+        if now == self.reported {
+            return;
         }
+        let due = self.reported_at + PROGRESS_PAUSE;
+        if self.cx.now < due && !self.ended {
+            self.cx.wake_at(due);
+            return;
+        }
+        (self.reported, self.reported_at) = (now, self.cx.now);
+        let (records_in, records_written) = now;
+        self.report(TaskEvent::Progress { records_in, records_written });
     }
 
     fn report(&mut self, event: TaskEvent) {
@@ -339,12 +350,17 @@ impl Subtask {
 
     /// Sends what waits in the outbox; `true` if nothing is left.
     fn send_reports(&mut self) -> bool {
+        if self.outbox.is_empty() {
+            return true;
+        }
         while let Some(report) = self.outbox.pop_front() {
             if let Err(TrySendError::Full(report)) = self.reports.try_send(report) {
                 self.outbox.push_front(report);
+                self.master.wake();
                 return false;
             }
         }
+        self.master.wake();
         true
     }
 }

@@ -13,7 +13,7 @@ fn records() -> Element<u64> {
 #[test]
 fn a_channel_without_credit_is_refused_and_the_others_are_not() {
     let waker: Waker = Arc::new(NoWake);
-    let (senders, inbox) = Inbox::<u64>::new(2, 3, &waker);
+    let (senders, inbox) = Inbox::<u64>::new(&[waker.clone(), waker.clone()], 3, &waker);
     for _ in 0..3 {
         senders[0].try_send(records()).unwrap();
     }
@@ -29,7 +29,7 @@ fn a_channel_without_credit_is_refused_and_the_others_are_not() {
 #[test]
 fn order_within_a_channel_is_kept() {
     let waker: Waker = Arc::new(NoWake);
-    let (senders, inbox) = Inbox::<u64>::new(1, 8, &waker);
+    let (senders, inbox) = Inbox::<u64>::new(std::slice::from_ref(&waker), 8, &waker);
     senders[0].try_send(records()).unwrap();
     senders[0].try_send(Element::Watermark(EventTime(5))).unwrap();
     senders[0].try_send(Element::EndOfData).unwrap();

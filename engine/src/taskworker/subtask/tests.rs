@@ -141,6 +141,7 @@ fn bench() -> Bench {
         limits: StageLimits { batch_records: 8, batch_age: Duration::ZERO },
         mail,
         reports: reports_tx,
+        master: Arc::new(NoWake),
         clock: ManualClock::shared(),
         checkpointer: CheckpointerSetup {
             subtask: 0,

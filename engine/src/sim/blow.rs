@@ -1,0 +1,159 @@
+//! What strikes a simulated job, and when: crashes, pauses, explicit restores.
+//!
+//! Owns: the drawing of a seed's schedule. Does not own: carrying it out (see [`super::striker`]). Runs on: plain data.
+
+use tidegate_state::fault::FAULT_POINTS;
+
+use super::rng::Rng;
+
+/// What happens to a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strike {
+    /// It dies.
+    Crash,
+    /// It stands still while a successor starts, and goes on after so many steps; `None`: never.
+    Pause {
+        /// Steps until it goes on.
+        resume_after: Option<u64>,
+    },
+}
+
+/// The place at which a process is struck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Between two steps, so many steps later.
+    AfterSteps(u64),
+    /// At whatever fault point is passed after so many others.
+    AfterPasses(u64),
+    /// At this fault point, when it is passed for the nth time.
+    At(&'static str, u64),
+}
+
+/// What the successor of a struck process restores, where it is not the newest checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExplicitRestore {
+    /// Nothing: a new lineage begins.
+    None,
+    /// The oldest checkpoint that may be named.
+    Rewind,
+}
+
+/// One blow of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blow {
+    /// What.
+    pub strike: Strike,
+    /// Where.
+    pub place: Place,
+    /// Whether a checkpoint must have completed since the blow before.
+    pub after_checkpoint: bool,
+    /// What the next process restores.
+    pub restore: Option<ExplicitRestore>,
+}
+
+/// Places that only a start passes: the process is killed first, and the blow falls on its successor.
+const OF_A_START: [&str; 9] = [
+    "commit_log.claim.before",
+    "commit_log.claim.after",
+    "restore.read.before",
+    "restore.read.after",
+    "sink.recover.before",
+    "sink.recover.after",
+    "sink.rollback.before",
+    "sink.rollback.after",
+    "sink.commit.between",
+];
+
+/// Places in which a standing attempt is most dangerous to its successor.
+const OF_A_ZOMBIE: [&str; 18] = [
+    "cleaner.entry.before",
+    "cleaner.files.before",
+    "commit_log.claim.before",
+    "commit_log.claim.after",
+    "commit_log.checkpoint.before",
+    "commit_log.checkpoint.after",
+    "restore.read.before",
+    "restore.read.after",
+    "sink.recover.before",
+    "sink.rollback.before",
+    "sink.rollback.after",
+    "sink.commit.before",
+    "sink.commit.after",
+    "sink.prepare.before",
+    "sink.prepare.after",
+    "snapshot.upload.before",
+    "storage.put.before",
+    "ack.send.after",
+];
+
+/// Fault points that nothing passes today: there is no stop with savepoint yet.
+pub const NOT_REACHED: [&str; 2] = ["commit_log.settled.before", "commit_log.settled.after"];
+
+/// Fault points at the very end of a job.
+const OF_THE_END: [&str; 2] = ["commit_log.finished.before", "commit_log.finished.after"];
+
+impl Blow {
+    /// A seed's schedule: two to five blows, two of them crashes.
+    pub fn draw_all(rng: &mut Rng) -> Vec<Self> {
+        let count = rng.between(2, 5);
+        let explicit = rng.one_in(5).then(|| rng.below(count));
+        let mut blows: Vec<_> = (0..count)
+            .map(|index| {
+                let strike = if index < 2 || rng.one_in(3) { Strike::Crash } else { Strike::draw_pause(rng) };
+                let place = Place::draw(rng, strike);
+                let restore = (explicit == Some(index)).then(|| match rng.one_in(3) {
+                    true => ExplicitRestore::None,
+                    false => ExplicitRestore::Rewind,
+                });
+                Self { strike, place, after_checkpoint: !rng.one_in(4), restore }
+            })
+            .collect();
+        // Pauses may come before, between and after the crashes.
+        for index in (1..blows.len()).rev() {
+            blows.swap(index, usize::try_from(rng.below(index as u64 + 1)).unwrap_or(0));
+        }
+        blows.sort_by_key(Self::is_of_the_end);
+        blows
+    }
+
+    /// Whether it can fall only when all records are read.
+    pub fn is_of_the_end(&self) -> bool {
+        matches!(self.place, Place::At(point, _) if OF_THE_END.contains(&point))
+    }
+
+    /// Whether the process that runs now cannot pass its place: a start has to follow.
+    pub fn is_of_a_start(&self) -> bool {
+        matches!(self.place, Place::At(point, _) if OF_A_START.contains(&point))
+    }
+}
+
+impl Strike {
+    fn draw_pause(rng: &mut Rng) -> Self {
+        let resume_after = (!rng.one_in(6)).then(|| match rng.below(3) {
+            0 => rng.between(20, 400),
+            1 => rng.between(400, 6_000),
+            _ => rng.between(6_000, 30_000),
+        });
+        Self::Pause { resume_after }
+    }
+}
+
+impl Place {
+    fn draw(rng: &mut Rng, strike: Strike) -> Self {
+        let pick = |rng: &mut Rng, points: &[&'static str]| {
+            points[usize::try_from(rng.below(points.len() as u64)).unwrap_or(0)]
+        };
+        match (rng.below(4), strike) {
+            (0, _) => Self::AfterSteps(rng.between(1, 2_500)),
+            (1, _) => Self::AfterPasses(rng.below(120)),
+            (_, Strike::Crash) => {
+                let point = pick(rng, FAULT_POINTS);
+                match NOT_REACHED.contains(&point) {
+                    true => Self::AfterPasses(rng.below(40)),
+                    false => Self::At(point, rng.between(1, 3)),
+                }
+            }
+            (_, Strike::Pause { .. }) => Self::At(pick(rng, &OF_A_ZOMBIE), rng.between(1, 3)),
+        }
+    }
+}

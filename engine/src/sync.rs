@@ -1,0 +1,19 @@
+//! The primitives that the park and wake protocol is built from.
+//!
+//! Owns: which library they come from: the standard library here, `loom` in the crate that checks the protocol by including the
+//! same source file. Does not own: the protocol ([`crate::taskworker::slot_wake`]). Runs on: everywhere.
+
+pub(crate) use std::sync::atomic::{AtomicU8, Ordering};
+pub(crate) use std::thread::{Thread, current};
+
+use std::time::Duration;
+
+/// Parks the calling thread until it is unparked, at most for `span`.
+pub(crate) fn park_timeout(span: Duration) {
+    std::thread::park_timeout(span);
+}
+
+/// Whether the protocol is to be broken on purpose; only ever so under `loom`.
+pub(crate) const fn broken() -> bool {
+    false
+}

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 use tokio::sync::mpsc;
 
+use super::delivery::{Packet, SharedDelivery};
 use super::io_scope::IoScope;
 use crate::checkpoint::commit_log::LogClient;
 use crate::clock::{Moment, SharedClock};
@@ -41,6 +42,8 @@ pub struct AttemptSetup<'a> {
     pub restored: Arc<Restored>,
     /// Where subtasks run.
     pub slots: Slots,
+    /// How messages go.
+    pub delivery: SharedDelivery,
     /// The process's seam, clock and waker.
     pub io: SharedIo,
     /// Time.
@@ -108,6 +111,9 @@ pub struct Attempt {
     subtasks: Subtasks,
     mailboxes: Mailboxes,
     reports: Receiver<TaskReport>,
+    /// Reports that have arrived, and the way by which messages go.
+    arrived: VecDeque<TaskReport>,
+    delivery: SharedDelivery,
     results_tx: mpsc::Sender<MasterEvent>,
     results: mpsc::Receiver<MasterEvent>,
     log: Option<LogClient>,
@@ -154,6 +160,8 @@ impl Attempt {
             subtasks,
             mailboxes,
             reports,
+            arrived: VecDeque::new(),
+            delivery: setup.delivery,
             results_tx,
             results,
             log: setup.log,
@@ -198,7 +206,8 @@ impl Attempt {
         if self.end.is_some() {
             return false;
         }
-        if let Ok(report) = self.reports.try_recv() {
+        self.receive();
+        if let Some(report) = self.arrived.pop_front() {
             self.tell(MasterEvent::Task(report));
             return true;
         }
@@ -238,6 +247,30 @@ impl Attempt {
         &self.master
     }
 
+    /// Takes in what has been on its way, and one report.
+    fn receive(&mut self) {
+        let delivery = Arc::clone(&self.delivery);
+        delivery.arrivals(self.clock.now(), &mut |packet| self.arrive(packet));
+        if self.arrived.is_empty()
+            && let Ok(report) = self.reports.try_recv()
+        {
+            delivery.carry(Packet::Report(report), &mut |packet| self.arrive(packet));
+        }
+    }
+
+    fn arrive(&mut self, packet: Packet) {
+        match packet {
+            Packet::Report(report) => self.arrived.push_back(report),
+            Packet::Mail(to, mail) => {
+                if let Some((mailbox, slot)) = self.mailboxes.get(&to) {
+                    // A full mailbox loses the mail, as a network may: the master says it again.
+                    let _ = mailbox.try_send(mail);
+                    slot.wake();
+                }
+            }
+        }
+    }
+
     fn tell(&mut self, event: MasterEvent) {
         let actions = self.master.handle(self.clock.now(), self.clock.wall_ms(), event);
         for action in actions {
@@ -248,11 +281,8 @@ impl Attempt {
     fn act(&mut self, action: MasterAction) {
         match action {
             MasterAction::Mail { to, mail } => {
-                if let Some((mailbox, slot)) = self.mailboxes.get(&to) {
-                    // A full mailbox loses the mail, as a network may: the master says it again.
-                    let _ = mailbox.try_send(mail);
-                    slot.wake();
-                }
+                let delivery = Arc::clone(&self.delivery);
+                delivery.carry(Packet::Mail(to, mail), &mut |packet| self.arrive(packet));
             }
             MasterAction::Append { number, entry } => {
                 let Some(log) = self.log.clone() else { return };

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::attempt::{Attempt, AttemptSetup, Slots};
 use super::config::{ExecutionConfig, RestoreFrom};
+use super::delivery::{SharedDelivery, Straight};
 use super::start::{StartSetup, Started, start};
 use crate::api::AnyEnumerator;
 use crate::checkpoint::commit_log::NonceSource;
@@ -110,6 +111,7 @@ enum State {
 /// See the module.
 pub struct JobExecution {
     setup: ExecutionSetup,
+    delivery: SharedDelivery,
     plan: Arc<JobPlan>,
     nonces: NonceSource,
     restarts: Restarts,
@@ -156,8 +158,15 @@ impl JobExecution {
             claimed_once: false,
             state: State::Waiting { until: now },
             notices: VecDeque::new(),
+            delivery: Arc::new(Straight),
             setup,
         })
+    }
+
+    /// Sends messages another way than straight: for simulation.
+    #[must_use]
+    pub fn with_delivery(self, delivery: SharedDelivery) -> Self {
+        Self { delivery, ..self }
     }
 
     /// The job as the job manager sees it.
@@ -362,6 +371,7 @@ impl JobExecution {
             log,
             restored,
             slots: self.setup.slots,
+            delivery: Arc::clone(&self.delivery),
             io: Arc::clone(&self.setup.io),
             clock: Arc::clone(&self.setup.clock),
             waker: Arc::clone(&self.setup.waker),

@@ -5,6 +5,7 @@
 
 pub mod attempt;
 pub mod config;
+pub mod delivery;
 pub mod io_scope;
 pub mod job_execution;
 pub mod local_runner;
@@ -12,5 +13,6 @@ pub mod start;
 
 pub use attempt::Slots;
 pub use config::{ExecutionConfig, RestoreFrom};
+pub use delivery::{Delivery, Packet, SharedDelivery, Straight};
 pub use job_execution::{ExecutionNotice, ExecutionSetup, ExecutionStep, JobExecution, JobOutcome};
 pub use local_runner::{CancelHandle, LocalRunner};

@@ -258,9 +258,11 @@ impl Simulation {
         }
         let ready = self.io.ready();
         let pick = self.rng.below(10);
-        if pick < 4 && !ready.is_empty() {
-            let index = ready[usize::try_from(self.rng.below(ready.len() as u64)).unwrap_or(0)];
-            self.io.poll(index);
+        if pick < 4 && ready > 0 {
+            let nth = usize::try_from(self.rng.below(ready as u64)).unwrap_or(0);
+            if let Some(index) = self.io.nth_ready(nth) {
+                self.io.poll(index);
+            }
             self.idle = 0;
         } else if pick == 9 {
             self.clock.advance(self.rng.below(120));
@@ -271,7 +273,7 @@ impl Simulation {
             }
         }
         self.take_notices()?;
-        self.leap(&ready);
+        self.leap(ready);
         Ok(Verdict::GoOn)
     }
 
@@ -318,12 +320,12 @@ impl Simulation {
     }
 
     /// When nothing moves, time does.
-    fn leap(&mut self, ready: &[usize]) {
+    fn leap(&mut self, ready: usize) {
         let subtasks = match &mut self.execution {
             Some(execution) => execution.attempt().map_or(1, |a| a.subtasks() as u64 + 1),
             None => 1,
         };
-        if ready.is_empty() && self.idle > 8 * subtasks {
+        if ready == 0 && self.idle > 8 * subtasks {
             self.idle = 0;
             let now = self.clock.micros();
             let sleeper = self.clock.next_sleeper().map_or(u64::MAX, |at| at.saturating_sub(now));

@@ -150,6 +150,7 @@ impl<S: Display + Hash + Eq + Clone> Graph<S> {
             state = *from;
         }
         lines.reverse();
+        lines.push("  => from here the goal is out of reach".to_owned());
         lines.join("\n")
     }
 }

@@ -17,7 +17,7 @@
 
 mod check;
 mod commit_log;
-//MOD end_of_data
-//MOD pending
-//MOD recovery
+mod end_of_data;
+mod pending;
+mod recovery;
 mod server;

@@ -88,6 +88,11 @@ impl Server {
         }
     }
 
+    /// Takes a branch that makes no difference any more out of the state.
+    pub(crate) fn forget(&mut self, branch: Branch) {
+        self.branches.remove(&branch);
+    }
+
     /// Everything prepared.
     pub(crate) fn prepared(&self) -> impl Iterator<Item = Branch> + '_ {
         self.branches.iter().filter(|(_, (_, fate))| *fate == Fate::Prepared).map(|(branch, _)| *branch)

@@ -24,6 +24,8 @@ pub(crate) enum Step {
     Survey(Wish),
     /// Puts its claim at highest listed + 1.
     PutClaim,
+    /// Puts its claim, hears of an error, and gives up; the claim is still in flight.
+    LoseClaim,
     /// Lists again, and restores.
     LookAgain,
     /// The committer commits the next transaction handed to it.
@@ -50,7 +52,7 @@ pub(crate) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Wish {
     Latest,
-    /// The older of the two that may be named.
+    /// The oldest that may be named.
     Rewind,
     Nothing,
 }
@@ -80,7 +82,12 @@ impl CommitLog {
         }
         match &attempt.phase {
             Phase::Idle => self.surveys(world, who, push),
-            Phase::Surveyed { .. } => push(Step::PutClaim),
+            Phase::Surveyed { .. } => {
+                push(Step::PutClaim);
+                if self.late_puts && world.in_flight.is_none() {
+                    push(Step::LoseClaim);
+                }
+            }
             Phase::Claimed { .. } => push(Step::LookAgain),
             Phase::Recovering if attempt.at_committer.is_empty() => push(Step::ListLeftOvers),
             Phase::Recovering => {}
@@ -131,7 +138,7 @@ impl CommitLog {
         if self.anew {
             push(Step::Survey(Wish::Nothing));
         }
-        if self.rewinds && world.log.listing.restorable().len() > 1 {
+        if self.rewinds && self.rewind_target(&world.log).is_some() {
             push(Step::Survey(Wish::Rewind));
         }
     }
@@ -148,6 +155,7 @@ impl fmt::Display for Action {
             Step::Survey(Wish::Rewind) => "surveys, to rewind",
             Step::Survey(Wish::Nothing) => "surveys, to restore nothing",
             Step::PutClaim => "puts its claim",
+            Step::LoseClaim => "puts its claim: in flight; gives up",
             Step::LookAgain => "looks again and restores",
             Step::CommitNext => "commits the next transaction",
             Step::ListLeftOvers => "lists what others left on the server",

@@ -50,8 +50,8 @@ pub(crate) struct Attempt {
     pub(super) at_committer: VecDeque<Branch>,
     /// What the restored checkpoint lists.
     pub(super) restored: Vec<Branch>,
-    /// The entry of the newest checkpoint that it completed or restored.
-    pub(super) newest: Option<u8>,
+    /// Entries that its next checkpoint may name as retained, lowest first; the last one is the newest that it completed or restored.
+    pub(super) kept: Vec<u8>,
     /// Entries of every checkpoint it knows of and has not planned to delete.
     pub(super) known: Vec<u8>,
     /// Planned deletions; they cannot be fenced.
@@ -79,7 +79,7 @@ impl Attempt {
             driver: Self::driver(0),
             at_committer: VecDeque::new(),
             restored: Vec::new(),
-            newest: None,
+            kept: Vec::new(),
             known: Vec::new(),
             to_clean: VecDeque::new(),
         }

@@ -10,7 +10,7 @@ use tidegate_engine::operator::commit_driver::owned;
 
 use super::action::Wish;
 use super::attempt::{Attempt, Phase};
-use super::log::{Base, Body, Entry, Snapshot};
+use super::log::{Base, Body, Entry, Log, Snapshot};
 use super::world::World;
 use super::{CommitLog, Weakening};
 
@@ -20,8 +20,8 @@ impl CommitLog {
         let base = match wish {
             Wish::Latest => Base::Latest,
             Wish::Nothing => Base::Nothing,
-            Wish::Rewind => match world.log.listing.restorable().get(1) {
-                Some(older) => Base::Entry(older.number.0 as u8),
+            Wish::Rewind => match self.rewind_target(&world.log) {
+                Some(older) => Base::Entry(older),
                 None => return attempt.stop(), // refused before anything is written
             },
         };
@@ -35,14 +35,36 @@ impl CommitLog {
 
     pub(super) fn put_claim(&self, world: &mut World, attempt: &mut Attempt) {
         let Phase::Surveyed { claim_at: number, base } = attempt.phase else { return };
-        let said = if self.weakening == Weakening::BaseNotInLog { Base::Latest } else { base };
-        let entry = Entry { number, attempt: number, start: attempt.start, body: Body::Claim(said) };
-        if !self.put(world, Arc::new(entry)) {
+        if !self.put(world, Arc::new(self.claim(attempt, number, base))) {
             return self.survey(world, attempt, attempt.wish);
         }
         attempt.number = number;
         attempt.last = number;
         attempt.phase = Phase::Claimed { base };
+    }
+
+    /// The oldest checkpoint that a rewind may name, if it is not what would be restored anyway. The law asks for more than
+    /// [`Listing::restorable`]: after a rewind that completed nothing, the newest entry of the line is not the newest entry of the log,
+    /// and whoever wrote that one may be about to delete what it does not name.
+    ///
+    /// [`Listing::restorable`]: tidegate_engine::checkpoint::commit_log::Listing::restorable
+    pub(super) fn rewind_target(&self, log: &Log) -> Option<u8> {
+        let restorable: Vec<u8> = log.listing.restorable().iter().map(|c| c.number.0 as u8).collect();
+        let safe = log.safe_from_cleaners();
+        let is_safe = |n: &&u8| self.weakening == Weakening::RewindToWhatTheLineRetains || safe.contains(n);
+        restorable.iter().skip(1).rfind(is_safe).copied()
+    }
+
+    fn claim(&self, attempt: &Attempt, number: u8, base: Base) -> Entry {
+        let said = if self.weakening == Weakening::BaseNotInLog { Base::Latest } else { base };
+        Entry { number, attempt: number, start: attempt.start, body: Body::Claim(said) }
+    }
+
+    /// The claim may still appear; it is like one of a start that died.
+    pub(super) fn lose_claim(&self, world: &mut World, attempt: &mut Attempt) {
+        let Phase::Surveyed { claim_at: number, base } = attempt.phase else { return };
+        world.in_flight = Some(Arc::new(self.claim(attempt, number, base)));
+        attempt.stop();
     }
 
     pub(super) fn look_again(&self, world: &World, attempt: &mut Attempt) {
@@ -95,7 +117,7 @@ impl CommitLog {
         attempt.at_committer = owned(&listed, 0, 1).into_iter().map(|p| p.committable).collect();
         attempt.restored = from.listed;
         attempt.next_id = world.log.listing.next_checkpoint().0 as u8;
-        attempt.newest = entry;
+        attempt.kept = entry.map(|number| self.kept_with(&world.log, number)).unwrap_or_default();
         if self.cleaning {
             attempt.known = world.log.checkpoints().map(|(e, _)| e.number).collect();
         }
@@ -103,5 +125,14 @@ impl CommitLog {
             let lower = world.log.claims().filter(|(e, _)| e.number >= from.since && e.number < attempt.number);
             attempt.within_lineage = 1 + lower.count() as u8;
         }
+    }
+
+    /// What the attempt that restores the entry at `number` may name as retained.
+    fn kept_with(&self, log: &Log, number: u8) -> Vec<u8> {
+        let safe = log.safe_from_cleaners();
+        let mut kept = log.retained_with(number);
+        kept.retain(|n| self.weakening == Weakening::RetainsWhatTheRestoredRetains || safe.contains(n));
+        kept.push(number);
+        kept
     }
 }

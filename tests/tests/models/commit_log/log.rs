@@ -27,7 +27,7 @@ pub(super) struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Body {
     Claim(Base),
-    Checkpoint { snapshot: Snapshot, retained: Option<u8> },
+    Checkpoint { snapshot: Snapshot, retained: Vec<u8> },
 }
 
 /// What a claim restores.
@@ -138,6 +138,20 @@ impl Log {
     /// The claim whose attempt the job is.
     pub(super) fn newest_claim(&self) -> u8 {
         self.claims().next_back().map_or(0, |(e, _)| e.number)
+    }
+
+    /// The highest checkpoint entry, and what it names as retained: all that no cleaner of any attempt deletes.
+    pub(super) fn safe_from_cleaners(&self) -> Vec<u8> {
+        let Some((highest, _)) = self.checkpoints().next_back() else { return Vec::new() };
+        let mut safe = self.retained_with(highest.number);
+        safe.push(highest.number);
+        safe
+    }
+
+    /// What the checkpoint entry at `number` names as retained, as far as it stands.
+    pub(super) fn retained_with(&self, number: u8) -> Vec<u8> {
+        let retained = self.listing.retained_with(EntryNumber(u64::from(number)));
+        retained.iter().map(|c| c.number.0 as u8).collect()
     }
 
     /// The newest start without restore that holds, at or below `from`.

@@ -3,13 +3,13 @@
 //! **Modelled.** Starts A, B, C begin one after another and then interleave at will; none ever dies, since a kill is a pause for ever. Each
 //! surveys, claims, looks again, restores (latest, a rewind, or nothing), commits what is listed, sweeps, and runs: records, barriers, an
 //! abort, entries, commits, cleaning. A put can be answered, applied with an error, applied with a second try still in flight, or be in
-//! flight for as long as it likes. Commits and deletions that were begun go on after their job manager is fenced.
+//! flight for as long as it likes, and so can a claim whose start has given up. Commits and deletions that were begun go on after their job manager is fenced.
 //!
 //! **The engine decides**: [`decide_after_claim`], [`decide_after_put`], [`read_back`], [`Listing`]'s walks, [`plan_cleaning`], [`CommitDriver`],
 //! [`owned`], [`to_roll_back`].
 //!
 //! **Left out.** A listing is one step, and so are a barrier with its acknowledgement, and the deletion of an entry with its files; one sink
-//! subtask; a claim's own put is always answered; `settled`, `finished` and `forgotten`; what a rewind repeats on purpose is not judged.
+//! subtask; `settled`, `finished` and `forgotten`; what a rewind repeats on purpose is not judged.
 //!
 //! **Property.** After every step, a restart that came now would restore files that are there, and every record would be in the output exactly
 //! once. No attempt that is still the newest is told that a listed transaction is lost.
@@ -58,6 +58,8 @@ pub(super) struct CommitLog {
     pub(super) late_puts: bool,
     /// Old checkpoints are cleaned.
     pub(super) cleaning: bool,
+    /// How many older checkpoints an entry names as retained.
+    pub(super) older: usize,
     /// The law that is softened, if any.
     pub(super) weakening: Weakening,
 }
@@ -79,6 +81,10 @@ pub(super) enum Weakening {
     CleanerKeepsHighestEntry,
     /// The cleaner keeps the newest checkpoint of a listing, whatever its own newest entry names.
     CleanerDecidesByListing,
+    /// A rewind may name whatever the newest checkpoint of the *line* retains, also after a rewind that completed nothing.
+    RewindToWhatTheLineRetains,
+    /// After a rewind the first entry names what the restored entry retained, although the newest entry of the log did not.
+    RetainsWhatTheRestoredRetains,
     /// Every entry goes at highest listed + 1.
     NumbersFromListing,
     /// A put that reports an error has failed.
@@ -149,6 +155,7 @@ impl CommitLog {
         match step {
             Step::Survey(wish) => self.survey(&next, &mut attempt, wish),
             Step::PutClaim => self.put_claim(&mut next, &mut attempt),
+            Step::LoseClaim => self.lose_claim(&mut next, &mut attempt),
             Step::LookAgain => self.look_again(&next, &mut attempt),
             Step::CommitNext => self.commit_next(&mut next, &mut attempt),
             Step::ListLeftOvers => self.list_left_overs(&next, &mut attempt),

@@ -70,8 +70,12 @@ impl CommitLog {
     }
 
     fn entry(&self, attempt: &Attempt, number: u8, snapshot: &Snapshot) -> Entry {
-        let body = Body::Checkpoint { snapshot: snapshot.clone(), retained: attempt.newest };
+        let body = Body::Checkpoint { snapshot: snapshot.clone(), retained: self.retained(attempt) };
         Entry { number, attempt: attempt.number, start: attempt.start, body }
+    }
+
+    fn retained(&self, attempt: &Attempt) -> Vec<u8> {
+        attempt.kept[attempt.kept.len().saturating_sub(self.older)..].to_vec()
     }
 
     fn complete(&self, world: &World, attempt: &mut Attempt, snapshot: &Snapshot, number: u8) {
@@ -80,10 +84,12 @@ impl CommitLog {
         attempt.driver.on_complete(CheckpointId(u64::from(snapshot.id)));
         self.hand_over(attempt);
         attempt.phase = Phase::Running;
-        let retained = attempt.newest.replace(number);
+        let retained = self.retained(attempt);
         if self.cleaning {
-            self.plan(world, attempt, number, retained);
+            self.plan(world, attempt, number, &retained);
         }
+        attempt.kept = retained;
+        attempt.kept.push(number);
     }
 
     /// [`Weakening::ErrorMeansFailure`]: the job aborts the checkpoint, rolls everything pending back, and ends.

@@ -50,7 +50,7 @@ impl CommitLog {
     }
 
     /// Plans what may be deleted now that the entry at `number` is complete.
-    pub(super) fn plan(&self, world: &World, attempt: &mut Attempt, number: u8, retained: Option<u8>) {
+    pub(super) fn plan(&self, world: &World, attempt: &mut Attempt, number: u8, retained: &[u8]) {
         attempt.known.push(number);
         let completed = |number: &u8| CompletedCheckpoint {
             number: EntryNumber(u64::from(*number)),

@@ -12,6 +12,7 @@ const SMALL: CommitLog = CommitLog {
     anew: false,
     late_puts: false,
     cleaning: false,
+    older: 1,
     weakening: Weakening::None,
 };
 
@@ -34,6 +35,13 @@ fn three_starts_with_cleaning() {
 fn two_starts_with_everything() {
     let all = CommitLog { rewinds: true, anew: true, late_puts: true, cleaning: true, checkpoints: 3, ..SMALL };
     holds("commit log, 2 starts, everything", all);
+}
+
+#[test]
+#[ignore = "1r"]
+fn large_no_records() {
+    let all = CommitLog { starts: 3, records: 0, rewinds: true, anew: true, cleaning: true, older: 2, checkpoints: 5, ..SMALL };
+    holds("commit log, 3 starts, no records, 2 older retained, 5 checkpoints", all);
 }
 
 #[test]
@@ -79,6 +87,9 @@ fn every_weaker_form_breaks() {
     broken(NoSecondListing, cleaning);
     broken(CleanerKeepsHighestEntry, cleaning);
     broken(CleanerDecidesByListing, CommitLog { rewinds: true, ..cleaning });
+    broken(RewindToWhatTheLineRetains, CommitLog { starts: 3, rewinds: true, ..cleaning });
+    let no_records = CommitLog { starts: 3, records: 0, rewinds: true, older: 2, checkpoints: 5, ..cleaning };
+    broken(RetainsWhatTheRestoredRetains, no_records);
     broken(NumbersFromListing, two_records);
     broken(ErrorMeansFailure, SMALL);
     broken(RenameReplaces, SMALL);

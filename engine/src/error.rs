@@ -7,8 +7,10 @@
 use std::fmt;
 
 use crate::api::ConnectorError;
+use crate::checkpoint::commit_log::LogError;
 use crate::ids::{CheckpointId, JobName};
 use crate::operator::LostTransaction;
+use crate::taskworker::restore::RestoreError;
 
 /// Any error of user code. Every `std::error::Error` converts into it with `?`; [`JobError::msg`] makes one from text.
 pub struct JobError {
@@ -194,6 +196,10 @@ impl EngineError {
         match self {
             Self::Fenced { .. } => Recovery::Fenced,
             Self::Storage(_) => Recovery::RestartFromCheckpoint,
+            Self::Log(error) if matches!(**error, LogError::Store { .. }) => Recovery::RestartFromCheckpoint,
+            Self::Restore(error) if matches!(**error, RestoreError::Storage { .. }) => {
+                Recovery::RestartFromCheckpoint
+            }
             Self::Connector { restartable: true, .. } => Recovery::RestartFromCheckpoint,
             _ => Recovery::FailJob,
         }

@@ -17,7 +17,7 @@ use super::config::{ExecutionConfig, RestoreFrom};
 use super::delivery::{SharedDelivery, Straight};
 use super::start::{StartSetup, Started, start};
 use crate::api::AnyEnumerator;
-use crate::checkpoint::commit_log::NonceSource;
+use crate::checkpoint::commit_log::{LogClient, NonceSource};
 use crate::clock::{Moment, SharedClock};
 use crate::error::{EngineError, Recovery};
 use crate::graph::JobGraph;
@@ -105,6 +105,11 @@ enum State {
     Waiting {
         until: Moment,
     },
+    /// The attempt has ended in order; files that no entry names are being deleted.
+    Sweeping {
+        done: oneshot::Receiver<()>,
+        outcome: JobOutcome,
+    },
     Over,
 }
 
@@ -115,6 +120,8 @@ pub struct JobExecution {
     plan: Arc<JobPlan>,
     nonces: NonceSource,
     restarts: Restarts,
+    /// The log of the newest claim.
+    log: Option<(LogClient, AttemptId)>,
     attempts: u32,
     claimed_once: bool,
     state: State,
@@ -154,6 +161,7 @@ impl JobExecution {
             nonces: NonceSource::new(setup.seed),
             restarts: Restarts::new(setup.config.restart),
             plan,
+            log: None,
             attempts: 0,
             claimed_once: false,
             state: State::Waiting { until: now },
@@ -189,7 +197,7 @@ impl JobExecution {
                 attempt.control(control);
                 None
             }
-            State::Over => None,
+            State::Over | State::Sweeping { .. } => None,
             State::Starting { .. } | State::Waiting { .. } if control == Control::Cancel => {
                 self.stop();
                 Some(JobOutcome::Canceled)
@@ -241,6 +249,13 @@ impl JobExecution {
                 }
             }
             State::Running(_) => self.step_attempt(),
+            State::Sweeping { done, outcome } => match done.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => ExecutionStep::Idle(None),
+                Ok(()) | Err(oneshot::error::TryRecvError::Closed) => {
+                    let outcome = *outcome;
+                    self.over(Ok(outcome))
+                }
+            },
         }
     }
 
@@ -341,6 +356,7 @@ impl JobExecution {
             self.enumerators(),
             self.lock_holding_sinks(),
         );
+        self.log = Some((log.clone(), claimed.attempt));
         let (sweeper, own, listing) = (log.clone(), claimed.attempt, claimed.listing.clone());
         self.setup.io.spawn(
             "orphan sweep",
@@ -357,7 +373,7 @@ impl JobExecution {
         &mut self,
         master: MasterSetup,
         identity: JobIdentity,
-        log: Option<crate::checkpoint::commit_log::LogClient>,
+        log: Option<LogClient>,
         restored: Arc<Restored>,
         since: Moment,
     ) -> ExecutionStep {
@@ -402,8 +418,8 @@ impl JobExecution {
             self.notices.push_back(ExecutionNotice::Master(notice));
         }
         match end {
-            AttemptEnd::Finished => self.over(Ok(JobOutcome::Finished)),
-            AttemptEnd::Canceled => self.over(Ok(JobOutcome::Canceled)),
+            AttemptEnd::Finished => self.sweep_files(JobOutcome::Finished),
+            AttemptEnd::Canceled => self.sweep_files(JobOutcome::Canceled),
             AttemptEnd::Fenced { at } => {
                 let detail = format!("entry {at} of the commit log belongs to another attempt");
                 self.over(Err(EngineError::Fenced { job: self.plan.job.clone(), detail }))
@@ -414,6 +430,25 @@ impl JobExecution {
                 self.failed(cause.to_string(), restartable, None)
             }
         }
+    }
+
+    /// After an orderly end no file is left that no entry names: those of checkpoints that were given up go. What fails is left for
+    /// the next claimant.
+    fn sweep_files(&mut self, outcome: JobOutcome) -> ExecutionStep {
+        let Some((log, own)) = self.log.take() else { return self.over(Ok(outcome)) };
+        let (tx, done) = oneshot::channel();
+        let waker = Arc::clone(&self.setup.waker);
+        // The attempt goes first: with it its uploads.
+        self.state = State::Sweeping { done, outcome };
+        let sweep = async move {
+            if let Err(error) = log.sweep_own(own).await {
+                tracing::warn!(%error, "files that no entry names were left in place");
+            }
+            let _ = tx.send(());
+            waker.wake();
+        };
+        self.setup.io.spawn("last sweep", Box::pin(sweep));
+        ExecutionStep::Progress
     }
 
     fn start_failed(&mut self, error: EngineError) -> ExecutionStep {

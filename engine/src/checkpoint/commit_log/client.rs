@@ -178,6 +178,15 @@ impl<S: LogStore> LogClient<S> {
         Ok(orphans.len())
     }
 
+    /// Deletes files of attempts up to `own` that no entry names: for an attempt that has ended in order and puts nothing more.
+    ///
+    /// # Errors
+    /// The store failed; the next claimant tries again.
+    pub async fn sweep_own(&self, own: AttemptId) -> Result<usize, LogError> {
+        let listing = self.listing(None).await?;
+        self.sweep(AttemptId(own.0 + 1), &listing).await
+    }
+
     async fn delete(&self, path: &str) -> Result<(), LogError> {
         self.store.delete(path).await.map_err(|e| self.failed("delete", path, e))
     }

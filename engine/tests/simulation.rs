@@ -1,7 +1,7 @@
 //! Scenarios of the simulation: clean seeds stay clean, softened laws are found.
 
 use tidegate_engine::mutation::{self, Mutation};
-use tidegate_engine::sim::{SimReport, Simulation};
+use tidegate_engine::sim::{Coverage, SimOptions, SimReport, Simulation};
 
 /// Runs seeds and adds their reports up.
 fn run(seeds: std::ops::Range<u64>) -> Result<Vec<SimReport>, String> {
@@ -17,20 +17,22 @@ fn run(seeds: std::ops::Range<u64>) -> Result<Vec<SimReport>, String> {
 
 #[test]
 fn a_hundred_seeds_of_crashes_lose_nothing_and_double_nothing() {
-    let reports = run(0..100).unwrap_or_else(|failures| panic!("{failures}"));
-    let completed: u64 = reports.iter().map(|r| r.completed).sum();
-    let crashes: u64 = reports.iter().flat_map(|r| r.crashes.values()).sum();
-    println!("{completed} checkpoints, {crashes} crashes");
-    for report in &reports {
-        println!("{report:?}");
-    }
+    let seeds: u64 = std::env::var("SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(100);
+    let reports = run(0..seeds).unwrap_or_else(|failures| panic!("{failures}"));
+    let mut coverage = Coverage::default();
+    reports.iter().for_each(|r| coverage.merge(&r.coverage));
+    println!("{coverage}");
+    println!("missing: {:#?}", coverage.missing());
 }
 
-/// One seed, to look at: `TIDEGATE_SIM_SEED=7 TIDEGATE_SIM_TRACE=1 cargo test -p tidegate-engine --test simulation one_seed -- --nocapture`.
+/// One seed, to look at: `TIDEGATE_SIM_SEED=7 cargo test -p tidegate-engine --test simulation one_seed -- --nocapture`.
 #[test]
 fn one_seed() {
     let Some(seed) = std::env::var("TIDEGATE_SIM_SEED").ok().and_then(|s| s.parse().ok()) else { return };
-    println!("{:?}", Simulation::run(seed));
+    match Simulation::run_with(seed, &SimOptions::default()) {
+        Ok((report, timeline)) => println!("{timeline}\n{report:?}"),
+        Err(failure) => println!("{}\n{failure}", failure.timeline),
+    }
 }
 
 /// Seeds in which a softened law has to be noticed.

@@ -162,6 +162,11 @@ impl JobMaster {
         self.coordinator.newest_completed()
     }
 
+    /// How many checkpoints are in flight.
+    pub fn checkpoints_in_flight(&self) -> u32 {
+        self.coordinator.in_flight()
+    }
+
     /// Whether the attempt is over.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over

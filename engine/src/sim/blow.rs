@@ -47,6 +47,8 @@ pub struct Blow {
     pub place: Place,
     /// Whether a checkpoint must have completed since the blow before.
     pub after_checkpoint: bool,
+    /// Whether it waits until the whole input is written: it may then fall near the end, or come too late.
+    pub late: bool,
     /// What the next process restores.
     pub restore: Option<ExplicitRestore>,
 }
@@ -93,7 +95,7 @@ pub const NOT_REACHED: [&str; 2] = ["commit_log.settled.before", "commit_log.set
 const OF_THE_END: [&str; 2] = ["commit_log.finished.before", "commit_log.finished.after"];
 
 impl Blow {
-    /// A seed's schedule: two to five blows, two of them crashes.
+    /// A seed's schedule: two to five blows, two of them crashes, and perhaps a late one.
     pub fn draw_all(rng: &mut Rng) -> Vec<Self> {
         let count = rng.between(2, 5);
         let explicit = rng.one_in(5).then(|| rng.below(count));
@@ -105,19 +107,29 @@ impl Blow {
                     true => ExplicitRestore::None,
                     false => ExplicitRestore::Rewind,
                 });
-                Self { strike, place, after_checkpoint: !rng.one_in(4), restore }
+                Self { strike, place, after_checkpoint: !rng.one_in(4), late: false, restore }
             })
             .collect();
         // Pauses may come before, between and after the crashes.
         for index in (1..blows.len()).rev() {
             blows.swap(index, usize::try_from(rng.below(index as u64 + 1)).unwrap_or(0));
         }
-        blows.sort_by_key(Self::is_of_the_end);
+        for _ in 0..rng.below(3) {
+            let strike = if rng.one_in(4) { Strike::draw_pause(rng) } else { Strike::Crash };
+            let place = match rng.below(3) {
+                0 => Place::draw(rng, strike),
+                1 => Place::At(OF_THE_END[usize::try_from(rng.below(2)).unwrap_or(0)], 1),
+                _ => Place::AfterSteps(rng.between(1, 5_000)),
+            };
+            blows.push(Self { strike, place, after_checkpoint: false, late: true, restore: None });
+        }
+        blows.iter_mut().for_each(|blow| blow.late |= blow.is_of_the_end());
+        blows.sort_by_key(|blow| (blow.late, blow.is_of_the_end()));
         blows
     }
 
     /// Whether it can fall only when all records are read.
-    pub fn is_of_the_end(&self) -> bool {
+    fn is_of_the_end(&self) -> bool {
         matches!(self.place, Place::At(point, _) if OF_THE_END.contains(&point))
     }
 

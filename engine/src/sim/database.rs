@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::ids::CheckpointId;
 use crate::operator::{CommitOutcome, TransactionName};
 
 /// One row of output.
@@ -39,6 +40,24 @@ pub enum Row {
         /// When, in event time.
         at: i64,
     },
+    /// A record is added to the row of its key, in place.
+    Add {
+        /// The key.
+        key: u64,
+        /// What is added.
+        value: u64,
+    },
+}
+
+/// A committed transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommittedRows {
+    /// Its name.
+    pub name: TransactionName,
+    /// The checkpoint whose barrier closed it.
+    pub closed_by: CheckpointId,
+    /// What it wrote.
+    pub rows: Vec<Row>,
 }
 
 #[derive(Debug)]
@@ -49,7 +68,7 @@ struct Transaction {
 
 #[derive(Debug, Default)]
 struct Tables {
-    committed: BTreeMap<String, Vec<Row>>,
+    committed: Vec<CommittedRows>,
     transactions: BTreeMap<TransactionName, Transaction>,
     ledger: BTreeMap<TransactionName, ()>,
 }
@@ -76,8 +95,21 @@ impl Database {
             .transactions
             .entry(name.clone())
             .or_insert(Transaction { rows: Vec::new(), prepared: false });
-        transaction.rows.extend(rows);
+        if !transaction.prepared {
+            transaction.rows.extend(rows);
+        }
         !transaction.prepared
+    }
+
+    /// A statement of a dead client is executed: it adds rows to a staging table, if that is still there. `false`: it is not.
+    pub fn write_late(&self, name: &TransactionName, rows: Vec<Row>) -> bool {
+        match self.lock().transactions.get_mut(name) {
+            Some(open) if !open.prepared => {
+                open.rows.extend(rows);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Prepares an open transaction. `false`: it is gone.
@@ -91,16 +123,17 @@ impl Database {
         }
     }
 
-    /// Commits a prepared transaction.
-    pub fn commit(&self, name: &TransactionName) -> CommitOutcome {
+    /// Commits a prepared transaction that the barrier of `closed_by` closed.
+    pub fn commit(&self, name: &TransactionName, closed_by: CheckpointId) -> CommitOutcome {
         let mut tables = self.lock();
         if tables.ledger.contains_key(name) {
             return CommitOutcome::AlreadyCommitted;
         }
         match tables.transactions.remove(name) {
             Some(transaction) if transaction.prepared => {
-                tables.committed.entry(name.scope.uid.0.clone()).or_default().extend(transaction.rows);
+                let (name, rows) = (name.clone(), transaction.rows);
                 tables.ledger.insert(name.clone(), ());
+                tables.committed.push(CommittedRows { name, closed_by, rows });
                 CommitOutcome::Committed
             }
             Some(_) => CommitOutcome::Lost { reason: "it was never prepared".to_owned() },
@@ -113,13 +146,19 @@ impl Database {
         self.lock().transactions.remove(name);
     }
 
+    /// Names of everything prepared.
+    pub fn prepared(&self) -> Vec<TransactionName> {
+        let tables = self.lock();
+        tables.transactions.iter().filter(|(_, t)| t.prepared).map(|(name, _)| name.clone()).collect()
+    }
+
     /// Names of everything open or prepared.
     pub fn left_overs(&self) -> Vec<TransactionName> {
         self.lock().transactions.keys().cloned().collect()
     }
 
-    /// Committed rows of a sink.
-    pub fn rows(&self, uid: &str) -> Vec<Row> {
-        self.lock().committed.get(uid).cloned().unwrap_or_default()
+    /// Everything committed, in order.
+    pub fn committed(&self) -> Vec<CommittedRows> {
+        self.lock().committed.clone()
     }
 }

@@ -28,6 +28,30 @@ pub fn check_events(input: &[Record], rows: &[Row]) -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(format!("events (id, times): {wrong:?}")) }
 }
 
+/// Compares rows that were added in place: for each key as many as there are records, with the same sum.
+///
+/// # Errors
+/// The first keys that differ.
+pub fn check_sums(input: &[Record], rows: &[Row]) -> Result<(), String> {
+    let (mut expected, mut actual) = (BTreeMap::<u64, Expected>::new(), BTreeMap::<u64, Expected>::new());
+    let add = |to: &mut BTreeMap<u64, Expected>, key: u64, value: u64| {
+        let entry = to.entry(key).or_default();
+        entry.count += 1;
+        entry.sum += value;
+    };
+    input.iter().for_each(|r| add(&mut expected, r.key, r.value));
+    for row in rows {
+        let Row::Add { key, value } = row else { return Err(format!("a foreign row: {row:?}")) };
+        add(&mut actual, *key, *value);
+    }
+    let odd = expected.iter().filter(|(key, of)| actual.get(*key) != Some(*of));
+    let odd: Vec<_> = odd.map(|(key, of)| (*key, *of, actual.get(key).copied())).take(4).collect();
+    match odd.is_empty() && actual.len() == expected.len() {
+        true => Ok(()),
+        false => Err(format!("rows added in place (key, expected, actual): {odd:?}")),
+    }
+}
+
 /// Compares the tally: every subtask spoke once, and together they counted every record.
 ///
 /// # Errors
@@ -61,7 +85,9 @@ pub fn check_totals(input: &[Record], rows: &[Row], timer_after_ms: i64) -> Resu
         match row {
             Row::Total { key, count, sum } => counts.entry(*key).or_default().push((*count, *sum)),
             Row::Timer { key, at } => fired.push((*key, *at)),
-            Row::Event { .. } | Row::Tally { .. } => return Err(format!("a foreign row: {row:?}")),
+            Row::Event { .. } | Row::Tally { .. } | Row::Add { .. } => {
+                return Err(format!("a foreign row: {row:?}"));
+            }
         }
     }
     fired.sort_unstable();

@@ -75,7 +75,13 @@ impl fmt::Display for Timeline {
         for line in &self.lines {
             let millis = line.micros / 1_000;
             let who = line.process.map_or_else(|| "world".to_owned(), |p| format!("process {p}"));
-            writeln!(f, "{millis:>8}.{:03} ms  step {:>7}  {who:<10}  {}", line.micros % 1_000, line.step, line.text)?;
+            writeln!(
+                f,
+                "{millis:>8}.{:03} ms  step {:>7}  {who:<10}  {}",
+                line.micros % 1_000,
+                line.step,
+                line.text
+            )?;
         }
         Ok(())
     }

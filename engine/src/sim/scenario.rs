@@ -2,23 +2,31 @@
 //!
 //! Owns: the drawing of a scenario. Does not own: faults. Runs on: the simulation's thread.
 
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_state::value;
 
-use super::database::{Database, Row};
+use super::coverage::{Area, SharedCoverage};
+use super::database::{CommittedRows, Database, Row};
+use super::line::Line;
+use super::options::SimOptions;
 use super::rng::Rng;
-use super::sink::{Line, SimSink};
+use super::sink::SimSink;
 use super::source::{Record, SimSource};
-use crate::api::StreamEnvironment;
+use super::xa_client::SharedXa;
+use super::xa_database::Flavor;
+use super::xa_sink::XaSink;
+use crate::api::{DataStream, StreamEnvironment};
 use crate::checkpoint::CheckpointConfig;
 use crate::error::{EngineError, JobError};
 use crate::execution::ExecutionConfig;
 use crate::graph::JobGraph;
-use crate::operator::Output;
+use crate::jobmanager::RestartStrategy;
 use crate::operator::keyed_process::{KeyedContext, KeyedFunction};
 use crate::operator::process_function::ProcessFunction;
 use crate::operator::watermarks::Watermarks;
+use crate::operator::{Output, TransactionName};
 
 /// Timers fire this long after their record.
 pub const TIMER_AFTER_MS: i64 = 10;
@@ -28,6 +36,17 @@ pub const LOG_SINK: &str = "log_sink";
 pub const TALLY_SINK: &str = "tally_sink";
 /// Uid of the sink of totals and timers.
 pub const TOTAL_SINK: &str = "total_sink";
+/// Uid of the sink that adds to rows in place.
+pub const ADD_SINK: &str = "add_sink";
+
+/// Where a scenario's output goes; it outlives the processes.
+#[derive(Clone, Debug)]
+pub enum Server {
+    /// Staged transactions.
+    Staged(Database),
+    /// XA branches.
+    Xa(SharedXa),
+}
 
 /// One seed's job.
 #[derive(Debug)]
@@ -36,19 +55,52 @@ pub struct Scenario {
     pub inputs: Vec<Arc<Vec<Vec<Record>>>>,
     /// Settings.
     pub config: ExecutionConfig,
-    /// Subtasks of each kind of vertex at the first start.
-    pub pending_one_in: u64,
+    /// How much of each partition has been written so far, in thousandths.
+    pub written: Arc<AtomicU64>,
+    /// The server.
+    pub server: Server,
+    pending_one_in: u64,
+    pending_us_max: u64,
+    parallelism_max: u64,
     has_log_sink: bool,
     has_map: bool,
+    /// Adds to rows in place: only over XA, instead of the log-like sink.
+    has_add_sink: bool,
     /// Subtasks of the tally; fixed, like those in front of it, since a partly ended one restores at no other parallelism.
     tally: u32,
     /// Draws the parallelism in front of the tally, the same at each start.
     front: Rng,
+    failures: Failures,
+}
+
+/// Failures of a user function.
+#[derive(Clone, Debug)]
+struct Failures {
+    /// Guards the stream of numbers; one thread uses it.
+    rng: Arc<Mutex<Rng>>,
+    one_in: u64,
+    left: Arc<AtomicU64>,
+    calm: Arc<AtomicBool>,
+    coverage: SharedCoverage,
+}
+
+impl Failures {
+    fn strike(&self) -> Result<(), JobError> {
+        let drawn = self.rng.lock().unwrap_or_else(PoisonError::into_inner).one_in(self.one_in);
+        if !drawn || self.calm.load(Ordering::Relaxed) || self.left.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        self.left.fetch_sub(1, Ordering::Relaxed);
+        self.coverage.count(Area::Injected, "function failed");
+        Err(JobError::msg("a planted failure of a user function"))
+    }
 }
 
 /// Running totals with a timer per record time.
 #[derive(Clone, Debug)]
-struct Totals;
+struct Totals {
+    failures: Failures,
+}
 
 #[derive(Clone, Debug, Default, tidegate_state::StateType)]
 struct Total {
@@ -66,6 +118,7 @@ impl KeyedFunction<u64, Record, TotalState, Row> for Totals {
         context: &mut KeyedContext<'_, u64>,
         out: &mut Output<Row>,
     ) -> Result<(), JobError> {
+        self.failures.strike()?;
         let total = state.update(|t| {
             t.count += 1;
             t.sum += record.value;
@@ -123,46 +176,81 @@ impl ProcessFunction<Record, Row> for Tally {
 
 impl Scenario {
     /// Draws a scenario.
-    pub fn draw(rng: &mut Rng) -> Self {
+    pub fn draw(
+        rng: &mut Rng,
+        options: &SimOptions,
+        calm: Arc<AtomicBool>,
+        coverage: SharedCoverage,
+    ) -> Self {
         let sources = rng.between(1, 2);
-        let records = rng.between(1_000, 1_400);
+        let batch_records = match rng.below(4) {
+            0 => rng.between(13, 32),
+            1 => rng.between(5, 12),
+            _ => rng.between(1, 4),
+        };
+        // Enough records, or few enough channels, that the channel in the middle carries twenty batches.
+        let records = if batch_records > 4 { rng.between(1_400, 2_400) } else { rng.between(1_000, 1_500) };
+        let parallelism_max = (records / (20 * batch_records)).isqrt().clamp(1, 4);
+        let records = records.min(options.records_max);
         let keys = rng.between(1, 60);
         let mut id = 0;
         let inputs = (0..sources)
             .map(|_| Arc::new(draw_partitions(rng, records / sources + 1, keys, &mut id)))
             .collect();
-        let checkpoints = CheckpointConfig {
-            interval_ms: rng.between(4, 25),
-            timeout_ms: rng.between(1_000, 3_000),
-            max_concurrent: u32::try_from(rng.between(1, 2)).unwrap_or(1),
-            tolerable_failures: u32::try_from(rng.between(1, 4)).unwrap_or(1),
-            retained: u32::try_from(rng.between(1, 3)).unwrap_or(1),
-            ..CheckpointConfig::default()
+        let server = match rng.below(4) {
+            0 => Server::Xa(SharedXa::new(Flavor::MariaDb)),
+            1 => Server::Xa(SharedXa::new(Flavor::MySql)),
+            _ => Server::Staged(Database::default()),
         };
-        let config = ExecutionConfig {
-            batch_records: usize::try_from(rng.between(1, 32)).unwrap_or(1),
-            batch_age_ms: rng.between(0, 3),
-            channel_batches: u32::try_from(rng.between(1, 8)).unwrap_or(1),
-            checkpoints,
-            ..ExecutionConfig::default()
+        let has_add_sink = rng.one_in(2) && matches!(server, Server::Xa(_));
+        let config = draw_config(rng, batch_records);
+        let failures = Failures {
+            rng: Arc::new(Mutex::new(rng.fork())),
+            one_in: rng.between(300, 4_000),
+            left: Arc::new(AtomicU64::new(if rng.one_in(3) && options.function_faults { 1 } else { 0 })),
+            calm,
+            coverage,
         };
         Self {
             inputs,
             config,
+            written: Arc::new(AtomicU64::new(0)),
+            server,
             pending_one_in: rng.between(3, 40),
+            pending_us_max: if rng.one_in(4) { 60_000 } else { 6_000 },
+            parallelism_max,
             has_log_sink: !rng.one_in(4),
             has_map: rng.one_in(2),
+            has_add_sink,
             tally: u32::try_from(rng.below(4)).unwrap_or(0),
             front: rng.fork(),
+            failures,
         }
     }
 
-    /// The graph, with parallelism drawn anew: each start may rescale.
+    /// Records of the input.
+    pub fn records(&self) -> u64 {
+        self.inputs.iter().flat_map(|p| p.iter()).map(|p| p.len() as u64).sum()
+    }
+
+    /// How many batches the channel in the middle carries at least: with the most channels that a start may draw.
+    pub fn batches_per_channel(&self) -> u64 {
+        let channels = self.parallelism_max * self.parallelism_max;
+        self.records() / (channels * self.config.batch_records as u64).max(1)
+    }
+
+    /// Whether outputs of passed-over checkpoints can be told apart: rows added in place cannot.
+    pub fn may_restore_explicitly(&self) -> bool {
+        !self.has_add_sink
+    }
+
+    /// The graph, with parallelism drawn anew: each start may rescale. Its second part names the parallelism of the sinks.
     ///
     /// # Errors
     /// Never, unless the engine refuses its own graph.
-    pub fn graph(&self, rng: &mut Rng, database: &Database, line: &Line) -> Result<JobGraph, EngineError> {
-        let subtasks = |rng: &mut Rng| u32::try_from(rng.between(1, 4)).unwrap_or(1);
+    pub fn graph(&self, rng: &mut Rng, line: &Line) -> Result<JobGraph, EngineError> {
+        let most = self.parallelism_max;
+        let subtasks = |rng: &mut Rng| u32::try_from(rng.between(1, most)).unwrap_or(1);
         let mut front = if self.tally > 0 { self.front.clone() } else { rng.fork() };
         let env = StreamEnvironment::new();
         let mut streams = Vec::new();
@@ -171,6 +259,8 @@ impl Scenario {
                 partitions: Arc::clone(partitions),
                 rng: Arc::new(Mutex::new(rng.fork())),
                 pending_one_in: self.pending_one_in,
+                pending_us_max: self.pending_us_max,
+                written: Arc::clone(&self.written),
             };
             let subtasks = subtasks(&mut front);
             let stream = env.source(&format!("source_{index}"), source).parallelism(subtasks);
@@ -184,33 +274,112 @@ impl Scenario {
         if self.has_map {
             records = records.map(|r| r).parallelism(subtasks(&mut front));
         }
-        let sink = SimSink::new(database.clone(), line.clone());
-        if self.has_log_sink {
+        if self.has_add_sink
+            && let Server::Xa(xa) = &self.server
+        {
+            let rows = records.map(|r| Row::Add { key: r.key, value: r.value }).parallelism(subtasks(rng));
+            let sink = XaSink::new(xa.clone(), line.clone(), true);
+            let by_key = rows.key_by(|row| if let Row::Add { key, .. } = row { *key } else { 0 });
+            let _ = by_key.sink(ADD_SINK, sink).parallelism(subtasks(rng));
+        } else if self.has_log_sink {
             let rows = records.map(|r| Row::Event { id: r.id }).parallelism(subtasks(rng));
-            let _ = rows.sink(LOG_SINK, sink.clone()).parallelism(subtasks(rng));
+            self.sink(&rows, LOG_SINK, line, subtasks(rng));
         }
         if self.tally > 0 {
             let tally = records.process_function("tally", Tally { records: 0 }).parallelism(self.tally);
-            let _ = tally.sink(TALLY_SINK, sink.clone()).parallelism(subtasks(rng));
+            self.sink(&tally, TALLY_SINK, line, subtasks(rng));
         }
-        let totals = records.key_by(|r| r.key).process_with("totals", value::<Total>("total"), Totals);
-        let _ = totals.parallelism(subtasks(rng)).sink(TOTAL_SINK, sink).parallelism(subtasks(rng));
+        let function = Totals { failures: self.failures.clone() };
+        let totals = records.key_by(|r| r.key).process_with("totals", value::<Total>("total"), function);
+        self.sink(&totals.parallelism(subtasks(rng)), TOTAL_SINK, line, subtasks(rng));
         env.into_graph("simulated", 1, 16)
     }
 
-    /// Compares what the database holds with the oracle.
+    fn sink(&self, rows: &DataStream<Row>, uid: &str, line: &Line, subtasks: u32) {
+        let _ = match &self.server {
+            Server::Staged(database) => {
+                rows.sink(uid, SimSink::new(database.clone(), line.clone())).parallelism(subtasks)
+            }
+            Server::Xa(xa) => {
+                rows.sink(uid, XaSink::new(xa.clone(), line.clone(), false)).parallelism(subtasks)
+            }
+        };
+    }
+
+    /// Compares what was committed with the oracle.
     ///
     /// # Errors
     /// The first difference.
-    pub fn check(&self, database: &Database) -> Result<(), String> {
+    pub fn check(&self, committed: &[CommittedRows]) -> Result<(), String> {
         let input: Vec<Record> = self.inputs.iter().flat_map(|p| p.iter().flatten().copied()).collect();
-        if self.has_log_sink {
-            super::oracle::check_events(&input, &database.rows(LOG_SINK))?;
+        let rows = |uid: &str| -> Vec<Row> {
+            let of_sink = committed.iter().filter(|c| c.name.scope.uid.as_str() == uid);
+            of_sink.flat_map(|c| c.rows.iter().cloned()).collect()
+        };
+        if self.has_add_sink {
+            super::oracle::check_sums(&input, &rows(ADD_SINK))?;
+        } else if self.has_log_sink {
+            super::oracle::check_events(&input, &rows(LOG_SINK))?;
         }
         if self.tally > 0 {
-            super::oracle::check_tally(&input, &database.rows(TALLY_SINK), self.tally)?;
+            super::oracle::check_tally(&input, &rows(TALLY_SINK), self.tally)?;
         }
-        super::oracle::check_totals(&input, &database.rows(TOTAL_SINK), TIMER_AFTER_MS)
+        super::oracle::check_totals(&input, &rows(TOTAL_SINK), TIMER_AFTER_MS)
+    }
+}
+
+impl Server {
+    /// Everything committed, in order.
+    pub fn committed(&self) -> Vec<CommittedRows> {
+        match self {
+            Self::Staged(database) => database.committed(),
+            Self::Xa(xa) => xa.committed(),
+        }
+    }
+
+    /// Names of everything open or prepared.
+    pub fn left_overs(&self) -> Vec<TransactionName> {
+        match self {
+            Self::Staged(database) => database.left_overs(),
+            Self::Xa(xa) => xa.left_overs(),
+        }
+    }
+
+    /// Names of everything prepared.
+    pub fn prepared(&self) -> Vec<TransactionName> {
+        match self {
+            Self::Staged(database) => database.prepared(),
+            Self::Xa(xa) => xa.prepared(),
+        }
+    }
+
+    /// Somebody rolls a prepared transaction back by hand.
+    pub fn roll_back_by_hand(&self, name: &TransactionName) {
+        match self {
+            Self::Staged(database) => database.roll_back(name),
+            Self::Xa(xa) => {
+                xa.roll_back_by_hand(name);
+            }
+        }
+    }
+}
+
+fn draw_config(rng: &mut Rng, batch_records: u64) -> ExecutionConfig {
+    let checkpoints = CheckpointConfig {
+        interval_ms: rng.between(4, 25),
+        timeout_ms: rng.between(1_000, 3_000),
+        max_concurrent: u32::try_from(rng.between(1, 2)).unwrap_or(1),
+        tolerable_failures: u32::try_from(rng.between(1, 4)).unwrap_or(1),
+        retained: u32::try_from(rng.between(1, 3)).unwrap_or(1),
+        ..CheckpointConfig::default()
+    };
+    ExecutionConfig {
+        batch_records: usize::try_from(batch_records).unwrap_or(1),
+        batch_age_ms: rng.between(0, 3),
+        channel_batches: u32::try_from(rng.between(1, 8)).unwrap_or(1),
+        checkpoints,
+        restart: RestartStrategy::ExponentialDelay { initial_ms: 20, max_ms: 1_000, reset_after_ms: 600_000 },
+        ..ExecutionConfig::default()
     }
 }
 

@@ -1,89 +1,83 @@
-//! The scheduler: picks what happens next, crashes the process, restarts it, and judges the outcome.
+//! The scheduler: picks what happens next, strikes processes, starts successors.
 //!
-//! Owns: the order of events, crashes, the deadline. Does not own: what the parts do. Runs on: one thread.
+//! Owns: the order of events, blows, the deadline. Does not own: what the parts do, nor the judgement (see [`super::judge`] and
+//! [`super::verdict`]). Runs on: one thread.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use object_store::ObjectStore;
-use object_store::memory::InMemory;
 use tidegate_state::CheckpointStorage;
-use tidegate_state::storage::FaultyStore;
 
-use super::clock::SimClock;
-use super::database::Database;
+use super::blow::{Blow, ExplicitRestore, Strike};
+use super::coverage::{Area, BETWEEN_STEPS};
 use super::io::SimIo;
+use super::judge::{Cut, history};
+use super::network::ProcessNetwork;
+use super::options::SimOptions;
+use super::process::{Process, Standing, Stepped};
+use super::report::{SimFailure, SimReport, Timeline};
 use super::rng::Rng;
-use super::scenario::Scenario;
-use super::sink::Line;
-use super::store::SimStoreFaults;
-use crate::checkpoint::commit_log::LogError;
-use crate::error::EngineError;
-use crate::execution::{ExecutionNotice, ExecutionSetup, ExecutionStep, JobExecution, JobOutcome};
-use crate::fault::{SimulatedCrash, set_handler};
+use super::striker::{Fall, Next, Striker};
+use super::verdict::End;
+use super::world::World;
+use crate::execution::{ExecutionSetup, JobExecution, RestoreFrom, Slots};
+use crate::fault::SimulatedCrash;
+use crate::ids::AttemptId;
 use crate::io::{Io, NoWake};
-use crate::jobmanager::MasterNotice;
-use crate::taskworker::Step;
+use crate::operator::TransactionName;
 
 /// Steps in which a seed must come to its end.
-const STEPS_MAX: u64 = 3_000_000;
-/// Crashes of a seed.
-const CRASHES: std::ops::RangeInclusive<u64> = 2..=4;
-
-/// What a clean run came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SimReport {
-    /// The seed.
-    pub seed: u64,
-    /// Scheduler steps.
-    pub steps: u64,
-    /// Simulated time, in microseconds.
-    pub micros: u64,
-    /// Crashes between steps, and at fault points by name.
-    pub crashes: BTreeMap<&'static str, u64>,
-    /// Checkpoints completed.
-    pub completed: u64,
-    /// Checkpoints that failed.
-    pub failed: u64,
-    /// Restored transactions that recovery committed.
-    pub recovered_commits: u64,
-    /// Left-overs that recovery rolled back.
-    pub rolled_back: u64,
-    /// Puts refused, and puts applied and answered with an error.
-    pub store_faults: (u64, u64),
-    /// Restarts inside one process.
-    pub restarts: u64,
-}
-
-/// Why a seed is not clean.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("seed {seed}: {what}")]
-pub struct SimFailure {
-    /// The seed: the same seed gives the same run.
-    pub seed: u64,
-    /// What went wrong.
-    pub what: String,
-}
+const STEPS_MAX: u64 = 2_500_000;
+/// Once faults have stopped the job must come to its end within so much simulated time.
+const DEADLINE_US: u64 = 60_000_000;
+/// Faults stop so long after the last blow but late ones.
+const CALM_AFTER_US: u64 = 3_000_000;
+/// Faults stop after so much simulated time at the latest, so that no schedule waits for ever for a checkpoint.
+const FAULTS_US_MAX: u64 = 12_000_000;
+/// Processes alive at once.
+const ALIVE_MAX: usize = 3;
+/// Checkpoints that complete before the whole input is written.
+const COMPLETED_MIN: u64 = 3;
 
 /// One seed.
 pub struct Simulation {
-    rng: Rng,
-    clock: Arc<SimClock>,
-    io: Arc<SimIo>,
-    store: Arc<dyn ObjectStore>,
-    faults: Arc<SimStoreFaults>,
-    database: Database,
-    line: Line,
-    scenario: Scenario,
-    execution: Option<JobExecution>,
+    pub(super) rng: Rng,
+    pub(super) world: World,
+    pub(super) processes: Vec<Process>,
+    pub(super) striker: Striker,
+    pub(super) report: SimReport,
+    pub(super) timeline: Timeline,
+    /// The process that is being stepped.
+    pub(super) current: u32,
+    /// Crashes after which no recovery has completed.
+    pub(super) unrecovered: Vec<&'static str>,
+    /// What the next process restores.
+    pub(super) next_restore: Option<ExplicitRestore>,
+    /// What explicit restores have cut off, as far as the scheduler has seen them begin.
+    pub(super) cuts: Vec<Cut>,
+    /// Whether somebody is to roll a transaction back by hand, and which one it was.
+    pub(super) hand: Hand,
+    /// Parallelism of the process that was struck last.
+    pub(super) parallelism_before: Vec<u32>,
+    /// Attempts that may have had statements on their way when the last sweep was made.
+    pub(super) excused: Vec<AttemptId>,
+    /// Zombies are being driven to their end: the job has finished.
+    pub(super) draining: bool,
     idle: u64,
-    plan: CrashPlan,
-    report: SimReport,
-    tracing: bool,
+    normal_done_at: Option<u64>,
+    disturbed_at: u64,
+}
+
+/// The planted rollback by hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Hand {
+    /// None in this seed.
+    Still,
+    /// At the first crash that leaves a listed transaction uncommitted.
+    Waiting,
+    /// It was this one.
+    Done(TransactionName),
 }
 
 impl std::fmt::Debug for Simulation {
@@ -92,297 +86,353 @@ impl std::fmt::Debug for Simulation {
     }
 }
 
-/// When the process dies next.
-#[derive(Debug)]
-struct CrashPlan {
-    left: u64,
-    at_step: Option<u64>,
-    /// Passes of fault points until one strikes; shared with the handler.
-    passes_left: Rc<RefCell<Option<u64>>>,
-    completed_at_last: u64,
-}
-
-enum Verdict {
-    GoOn,
-    Finished,
-}
-
 impl Simulation {
-    /// Runs one seed.
+    /// Runs one seed with everything that can happen.
     ///
     /// # Errors
     /// [`SimFailure`]: output, left-overs or progress are not as promised.
     pub fn run(seed: u64) -> Result<SimReport, SimFailure> {
-        let mut simulation = Self::new(seed);
+        Self::run_with(seed, &SimOptions::default()).map(|(report, _)| report)
+    }
+
+    /// Runs one seed, and gives its timeline also when it is clean.
+    ///
+    /// # Errors
+    /// As for [`Simulation::run`].
+    pub fn run_with(seed: u64, options: &SimOptions) -> Result<(SimReport, Timeline), SimFailure> {
+        let mut simulation = Self::new(seed, options);
         let result = simulation.run_to_end();
-        set_handler(None);
-        let report = simulation.finish_report();
+        simulation.striker.disarm_thread();
         match result {
-            Ok(()) => Ok(report),
-            Err(what) => Err(SimFailure { seed, what: format!("{what}\n  {report:?}") }),
+            Ok(()) => {
+                simulation.finish_report();
+                Ok((simulation.report, simulation.timeline))
+            }
+            Err(what) => Err(SimFailure { seed, what, timeline: simulation.timeline }),
         }
     }
 
-    fn new(seed: u64) -> Self {
+    /// How many blows the schedule of a seed has.
+    pub fn blows(seed: u64) -> usize {
+        Blow::draw_all(&mut Rng::new(seed).fork()).len()
+    }
+
+    fn new(seed: u64, options: &SimOptions) -> Self {
         let mut rng = Rng::new(seed);
-        let clock = SimClock::shared();
-        let latency = [0, 200, 1_500, 6_000][usize::try_from(rng.below(4)).unwrap_or(0)];
-        let fault_one_in = [1_000_000, 60, 15][usize::try_from(rng.below(3)).unwrap_or(0)];
-        let faults = Arc::new(SimStoreFaults::new(Arc::clone(&clock), rng.fork(), latency, fault_one_in));
-        let store: Arc<dyn ObjectStore> =
-            Arc::new(FaultyStore::new(Arc::new(InMemory::new()), Arc::clone(&faults) as _));
-        let line = Line {
-            clock: Arc::clone(&clock),
-            rng: Arc::new(Mutex::new(rng.fork())),
-            latency_us_max: [0, 300, 2_000][usize::try_from(rng.below(3)).unwrap_or(0)],
-            stall_one_in: [1_000_000, 3_000, 400][usize::try_from(rng.below(3)).unwrap_or(0)],
-            stalls_left: Arc::new(AtomicU64::new(rng.between(0, 3))),
-            calm: Arc::clone(&faults.calm),
-        };
-        let scenario = Scenario::draw(&mut rng);
-        let plan = CrashPlan {
-            left: rng.between(*CRASHES.start(), *CRASHES.end()),
-            at_step: None,
-            passes_left: Rc::default(),
-            completed_at_last: 0,
+        let blows = Blow::draw_all(&mut rng.fork());
+        let world = World::draw(&mut rng, options);
+        let explicit = blows.iter().any(|b| b.restore.is_some());
+        let hand = if rng.one_in(10) && !explicit { Hand::Waiting } else { Hand::Still };
+        let report = SimReport {
+            seed,
+            records: world.scenario.records(),
+            batches_per_channel: world.scenario.batches_per_channel(),
+            ..SimReport::default()
         };
         Self {
-            io: SimIo::new(Arc::clone(&clock)),
+            striker: Striker::new(blows, &options.spared),
             rng,
-            clock,
-            store,
-            faults,
-            database: Database::default(),
-            line,
-            scenario,
-            execution: None,
+            world,
+            processes: Vec::new(),
+            report,
+            timeline: Timeline::default(),
+            current: 0,
+            unrecovered: Vec::new(),
+            next_restore: None,
+            cuts: Vec::new(),
+            hand,
+            parallelism_before: Vec::new(),
+            excused: Vec::new(),
+            draining: false,
             idle: 0,
-            plan,
-            report: SimReport { seed, ..SimReport::default() },
-            tracing: std::env::var_os("TIDEGATE_SIM_TRACE").is_some(),
+            normal_done_at: None,
+            disturbed_at: 0,
         }
     }
 
     fn run_to_end(&mut self) -> Result<(), String> {
-        self.arm_handler();
+        self.striker.arm_thread();
         loop {
-            self.report.steps += 1;
-            if self.report.steps > STEPS_MAX {
-                return Err(format!("no end within {STEPS_MAX} steps; I/O waiting: {:?}", self.io.names()));
-            }
-            if self.plan.at_step == Some(self.report.steps) {
-                self.crash("between two steps");
-            }
-            self.plan_crash();
-            let step = catch_unwind(AssertUnwindSafe(|| self.step()));
-            match step {
-                Ok(Ok(Verdict::GoOn)) => {}
-                Ok(Ok(Verdict::Finished)) => return self.judge(),
-                Ok(Err(what)) => return Err(what),
-                Err(panic) => match panic.downcast_ref::<SimulatedCrash>() {
-                    Some(crash) => self.crash(crash.point),
-                    None => resume_unwind(panic),
-                },
+            if let Some(end) = self.turn()? {
+                return self.conclude(end);
             }
         }
     }
 
-    /// Arms the thread's fault points: the pass that brings the count to zero kills the process.
-    fn arm_handler(&self) {
-        let left = Rc::clone(&self.plan.passes_left);
-        set_handler(Some(Box::new(move |point| {
-            let mut left = left.borrow_mut();
-            match *left {
-                Some(0) => {
-                    *left = None;
-                    drop(left);
-                    resume_unwind(Box::new(SimulatedCrash { point }));
+    /// What is due before a step, the step, and the blow that it ran into.
+    pub(super) fn turn(&mut self) -> Result<Option<End>, String> {
+        self.report.steps += 1;
+        self.check_deadline()?;
+        self.resume_due();
+        if !self.draining {
+            self.write_input();
+            match self.striker.next(self.report.steps, self.report.completed, self.all_written()) {
+                Next::Step => {}
+                Next::Fall(fall) => self.fall(fall, None),
+                Next::KillFirst => self.kill_newest(BETWEEN_STEPS),
+            }
+        }
+        let stepped = catch_unwind(AssertUnwindSafe(|| self.step()));
+        match stepped {
+            Ok(result) => {
+                if let Next::Fall(fall) = self.striker.paused_at() {
+                    self.fall(fall, Some(self.current));
                 }
-                Some(n) => *left = Some(n - 1),
-                None => {}
+                result
             }
-        })));
-    }
-
-    /// Chooses the next crash, once a checkpoint has completed since the last one.
-    fn plan_crash(&mut self) {
-        let planned = self.plan.at_step.is_some() || self.plan.passes_left.borrow().is_some();
-        if planned || self.plan.left == 0 || self.report.completed == self.plan.completed_at_last {
-            return;
-        }
-        if self.rng.one_in(2) {
-            self.plan.at_step = Some(self.report.steps + self.rng.between(1, 2_500));
-        } else {
-            *self.plan.passes_left.borrow_mut() = Some(self.rng.below(120));
+            Err(panic) => match panic.downcast_ref::<SimulatedCrash>() {
+                Some(crash) => {
+                    if let Next::Fall(fall) = self.striker.crashed_at(crash.point) {
+                        self.fall(fall, Some(self.current));
+                    }
+                    Ok(None)
+                }
+                None => resume_unwind(panic),
+            },
         }
     }
 
-    fn crash(&mut self, place: &'static str) {
-        self.trace(|| format!("crash {place}"));
-        *self.report.crashes.entry(place).or_default() += 1;
-        self.plan.left = self.plan.left.saturating_sub(1);
-        self.plan.at_step = None;
-        *self.plan.passes_left.borrow_mut() = None;
-        self.plan.completed_at_last = self.report.completed;
-        if self.plan.left == 0 {
-            self.faults.calm.store(true, Ordering::Relaxed);
+    fn check_deadline(&mut self) -> Result<(), String> {
+        let now = self.world.clock.micros();
+        if self.normal_done_at.is_none() && self.striker.normal_done() {
+            self.normal_done_at = Some(now);
         }
-        set_handler(None);
-        self.execution = None;
-        self.io.crash();
+        let long_ago = self.normal_done_at.is_some_and(|at| now > at + CALM_AFTER_US) || now > FAULTS_US_MAX;
+        if !self.world.is_calm() && (self.striker.all_done() || long_ago) {
+            self.world.calm.store(true, Ordering::Relaxed);
+            self.disturbed_at = now;
+            self.say(None, "faults stop".to_owned());
+        }
+        let too_late = self.world.is_calm() && now > self.disturbed_at + DEADLINE_US;
+        if too_late || self.report.steps > STEPS_MAX {
+            let waiting: Vec<_> = self.processes.iter().map(|p| (p.id, p.standing, p.io.names())).collect();
+            let (steps, seconds) = (self.report.steps, now / 1_000_000);
+            return Err(format!("no end after {steps} steps and {seconds} s; I/O that waits: {waiting:?}"));
+        }
+        Ok(())
+    }
+
+    /// The input grows with the blows that have fallen; the rest of it comes when all but late ones have.
+    fn write_input(&self) {
+        let (fallen, normal) = self.striker.fallen();
+        let all = self.striker.normal_done() && self.report.completed >= COMPLETED_MIN;
+        let share = if all { 1_000 } else { (1_000 * (fallen.min(normal) + 1) / (normal + 2)).min(900) };
+        let written = &self.world.scenario.written;
+        if written.load(Ordering::Relaxed) < share {
+            written.store(share, Ordering::Relaxed);
+        }
+    }
+
+    fn all_written(&self) -> bool {
+        self.world.scenario.written.load(Ordering::Relaxed) >= 1_000
+    }
+
+    fn resume_due(&mut self) {
+        let step = self.report.steps;
+        let due = |p: &Process| matches!(p.standing, Standing::Until(at) if at <= step);
+        for index in 0..self.processes.len() {
+            if due(&self.processes[index]) {
+                self.processes[index].standing = Standing::No;
+                self.disturbed_at = self.world.clock.micros();
+                if self.processes.iter().filter(|p| p.runs()).count() > 1 {
+                    self.count(Area::Event, "a paused attempt went on beside its successor");
+                }
+                self.say(Some(self.processes[index].id), "goes on".to_owned());
+            }
+        }
+    }
+
+    fn fall(&mut self, fall: Fall, on: Option<u32>) {
+        let newest = self.processes.iter().filter(|p| p.runs()).map(|p| p.id).max();
+        let Some(id) = on.or(newest) else { return };
+        self.disturbed_at = self.world.clock.micros();
+        self.striker.note_completed(self.report.completed);
+        self.next_restore = fall.blow.restore.filter(|_| self.world.scenario.may_restore_explicitly());
+        match fall.blow.strike {
+            Strike::Crash => self.kill(id, fall.place),
+            Strike::Pause { .. } if self.processes.len() >= ALIVE_MAX => self.kill(id, fall.place),
+            Strike::Pause { resume_after } => self.pause(id, fall.place, resume_after),
+        }
+    }
+
+    fn kill_newest(&mut self, place: &'static str) {
+        if let Some(id) = self.processes.iter().filter(|p| p.runs()).map(|p| p.id).max() {
+            self.kill(id, place);
+        }
+    }
+
+    fn kill(&mut self, id: u32, place: &'static str) {
+        self.say(Some(id), format!("dies {place}"));
+        self.report.crashes += 1;
+        self.unrecovered.push(place);
+        self.remove(id);
+        self.strike_by_hand();
+    }
+
+    /// Takes a process away; what was on its way to it comes to its successor.
+    pub(super) fn remove(&mut self, id: u32) {
+        let Some(at) = self.processes.iter().position(|p| p.id == id) else { return };
+        let process = self.processes.remove(at);
+        self.parallelism_before = process.parallelism();
+        self.excused.extend(process.attempts.iter().copied());
+        self.striker.disarm_thread();
+        process.die();
+        self.striker.arm_thread();
+        let heir = self.processes.last().map_or(self.next_id(), |p| p.id);
+        self.world.network.inherit(id, heir);
         self.idle = 0;
-        self.arm_handler();
+    }
+
+    fn pause(&mut self, id: u32, place: &'static str, resume_after: Option<u64>) {
+        let step = self.report.steps;
+        let Some(process) = self.processes.iter_mut().find(|p| p.id == id) else { return };
+        process.standing = resume_after.map_or(Standing::ForEver, |steps| Standing::Until(step + steps));
+        self.parallelism_before = process.parallelism();
+        self.report.pauses += 1;
+        if resume_after.is_none() {
+            self.count(Area::Event, "an attempt paused for ever");
+        }
+        self.say(Some(id), format!("stands still {place}, for {resume_after:?} steps"));
+    }
+
+    fn next_id(&self) -> u32 {
+        u32::try_from(self.report.processes).unwrap_or(u32::MAX) + 1
     }
 
     fn start(&mut self) -> Result<(), String> {
-        let graph =
-            self.scenario.graph(&mut self.rng, &self.database, &self.line).map_err(|e| e.to_string())?;
+        let id = self.next_id();
+        self.report.processes += 1;
+        let explicit = self.next_restore.take();
+        let graph = self.world.scenario.graph(&mut self.rng, &self.world.line).map_err(|e| e.to_string())?;
+        let mut config = self.world.scenario.config.clone();
+        config.restore = self.restore_from(explicit);
+        if config.restore != RestoreFrom::Latest {
+            self.count(Area::Event, "explicit restore");
+        }
+        self.say(Some(id), format!("starts, restore {:?}", config.restore));
+        let io = SimIo::new(Arc::clone(&self.world.clock));
         let execution = JobExecution::new(ExecutionSetup {
             graph,
-            config: self.scenario.config.clone(),
-            storage: Some(CheckpointStorage::over(Arc::clone(&self.store), "simulated://checkpoints")),
-            io: Arc::clone(&self.io) as Arc<dyn Io>,
-            clock: Arc::clone(&self.clock) as _,
+            config,
+            storage: Some(CheckpointStorage::over(Arc::clone(&self.world.store), "simulated://checkpoints")),
+            io: Arc::clone(&io) as Arc<dyn Io>,
+            clock: Arc::clone(&self.world.clock) as _,
             waker: Arc::new(NoWake),
-            slots: crate::execution::Slots::Inline,
+            slots: Slots::Inline,
             seed: u128::from(self.rng.draw()) << 64 | u128::from(self.rng.draw()),
         });
-        self.execution = Some(execution.map_err(|e| e.to_string())?);
+        let network = ProcessNetwork { network: Arc::clone(&self.world.network), process: id };
+        let execution = execution.map_err(|e| e.to_string())?.with_delivery(Arc::new(network));
+        self.processes.push(Process::new(id, io, execution, explicit));
         Ok(())
+    }
+
+    fn restore_from(&self, explicit: Option<ExplicitRestore>) -> RestoreFrom {
+        match explicit {
+            None => RestoreFrom::Latest,
+            Some(ExplicitRestore::None) => RestoreFrom::None,
+            Some(ExplicitRestore::Rewind) => {
+                let restorable = history(&self.world.objects).restorable();
+                restorable.last().map_or(RestoreFrom::Latest, |c| RestoreFrom::Rewind(c.id()))
+            }
+        }
     }
 
     /// One thing that could happen next does.
-    fn step(&mut self) -> Result<Verdict, String> {
-        if self.execution.is_none() {
+    fn step(&mut self) -> Result<Option<End>, String> {
+        if !self.draining && !self.processes.iter().any(Process::runs) {
             self.start()?;
         }
-        let ready = self.io.ready();
+        let running: Vec<usize> = (0..self.processes.len()).filter(|i| self.processes[*i].runs()).collect();
+        if running.is_empty() {
+            return Ok(None);
+        }
+        let at = running[usize::try_from(self.rng.below(running.len() as u64)).unwrap_or(0)];
+        let process = &mut self.processes[at];
+        self.current = process.id;
+        let ready = process.io.ready();
         let pick = self.rng.below(10);
+        let mut stepped = Stepped::Progress;
         if pick < 4 && ready > 0 {
             let nth = usize::try_from(self.rng.below(ready as u64)).unwrap_or(0);
-            if let Some(index) = self.io.nth_ready(nth) {
-                self.io.poll(index);
+            if let Some(index) = process.io.nth_ready(nth) {
+                process.io.poll(index);
             }
-            self.idle = 0;
         } else if pick == 9 {
-            self.clock.advance(self.rng.below(120));
+            let micros = self.rng.below(120);
+            self.world.advance(micros, &mut self.rng);
+            stepped = Stepped::Nothing(None);
         } else {
-            let verdict = self.step_job()?;
-            if let Verdict::Finished = verdict {
-                return Ok(verdict);
-            }
+            stepped = process.step_one(&mut self.rng);
         }
-        self.take_notices()?;
-        self.leap(ready);
-        Ok(Verdict::GoOn)
+        self.mark(u64::from(self.current) << 32 | pick);
+        let end = self.after_step(at, stepped)?;
+        if end.is_none() && self.idle > 0 { self.leap(&running) } else { Ok(end) }
     }
 
-    fn step_job(&mut self) -> Result<Verdict, String> {
-        let Some(execution) = &mut self.execution else { return Ok(Verdict::GoOn) };
-        let progress = if let Some(attempt) = execution.attempt() {
-            let unit = usize::try_from(self.rng.below(attempt.subtasks() as u64 + 1)).unwrap_or(0);
-            let progress = match unit.checked_sub(1) {
-                None => attempt.step_master(),
-                Some(subtask) => attempt.step_subtask(subtask) == Step::Progress,
-            };
-            match execution.settle_end() {
-                Some(ExecutionStep::Over(result)) => return Self::over(result),
-                Some(_) => true,
-                None => progress,
-            }
-        } else {
-            match execution.step() {
-                // The store failed before anything was claimed: whoever started the process starts it again.
-                ExecutionStep::Over(Err(EngineError::Storage(_))) => {
-                    self.execution = None;
-                    self.io.crash();
-                    return Ok(Verdict::GoOn);
-                }
-                ExecutionStep::Over(result) => return Self::over(result),
-                ExecutionStep::Progress => true,
-                ExecutionStep::Idle(_) => false,
-            }
-        };
-        self.idle = if progress { 0 } else { self.idle + 1 };
-        Ok(Verdict::GoOn)
-    }
-
-    fn over(result: Result<JobOutcome, EngineError>) -> Result<Verdict, String> {
-        match result {
-            Ok(JobOutcome::Finished) => Ok(Verdict::Finished),
-            Ok(JobOutcome::Canceled) => Err("the job was canceled by nobody".to_owned()),
-            // The process died between the entry `finished` and its own end.
-            Err(EngineError::Log(e)) if matches!(*e, LogError::AlreadyFinished { .. }) => {
-                Ok(Verdict::Finished)
-            }
-            Err(error) => Err(format!("the job ended with: {error}")),
+    fn after_step(&mut self, at: usize, stepped: Stepped) -> Result<Option<End>, String> {
+        let process = &mut self.processes[at];
+        let (id, notices) = (process.id, process.take_notices());
+        for notice in notices {
+            self.take_notice(id, notice)?;
         }
+        match stepped {
+            Stepped::Progress => self.idle = 0,
+            Stepped::Nothing(_) => self.idle += 1,
+            Stepped::Over(result) => {
+                self.idle = 0;
+                return self.over(id, result);
+            }
+        }
+        Ok(None)
     }
 
     /// When nothing moves, time does.
-    fn leap(&mut self, ready: usize) {
-        let subtasks = match &mut self.execution {
-            Some(execution) => execution.attempt().map_or(1, |a| a.subtasks() as u64 + 1),
-            None => 1,
-        };
-        if ready == 0 && self.idle > 8 * subtasks {
-            self.idle = 0;
-            let now = self.clock.micros();
-            let sleeper = self.clock.next_sleeper().map_or(u64::MAX, |at| at.saturating_sub(now));
-            self.clock.advance(sleeper.clamp(1, 1_000));
+    fn leap(&mut self, running: &[usize]) -> Result<Option<End>, String> {
+        let units: u64 = running.iter().map(|i| self.processes[*i].units()).sum();
+        if self.idle <= units + 4 || running.iter().any(|i| self.processes[*i].io.ready() > 0) {
+            return Ok(None);
         }
-    }
-
-    fn take_notices(&mut self) -> Result<(), String> {
-        let Some(execution) = &mut self.execution else { return Ok(()) };
-        let mut notices = Vec::new();
-        while let Some(notice) = execution.take_notice() {
-            notices.push(notice);
-        }
-        for notice in notices {
-            match notice {
-                ExecutionNotice::Master(MasterNotice::CheckpointCompleted(_)) => self.report.completed += 1,
-                ExecutionNotice::Master(MasterNotice::CheckpointFailed(stats)) => {
-                    self.report.failed += 1;
-                    self.trace(|| format!("checkpoint {} failed: {:?}", stats.id, stats.outcome));
+        self.idle = 0;
+        let mut next: Option<u64> = None;
+        for at in running {
+            self.current = self.processes[*at].id;
+            match self.processes[*at].step_all() {
+                Stepped::Nothing(moment) => {
+                    let moment = moment.map(|m| u64::try_from(m.as_micros()).unwrap_or(u64::MAX));
+                    next = [next, moment].into_iter().flatten().min();
                 }
-                ExecutionNotice::Master(MasterNotice::Recovered { committed, rolled_back }) => {
-                    self.report.recovered_commits += committed;
-                    self.report.rolled_back += rolled_back;
-                }
-                ExecutionNotice::Restarting { cause, .. } => {
-                    self.report.restarts += 1;
-                    self.trace(|| format!("restart: {cause}"));
-                    if cause.contains("panicked") {
-                        return Err(cause);
-                    }
-                }
-                _ => {}
+                stepped => return self.after_step(*at, stepped),
             }
         }
-        Ok(())
+        let ids: Vec<u32> = running.iter().map(|i| self.processes[*i].id).collect();
+        let next = [next, self.world.next_due(&ids)].into_iter().flatten().min();
+        let now = self.world.clock.micros();
+        let span = next.map_or(1_000, |at| at.saturating_sub(now)).clamp(1, 50_000);
+        self.world.advance(span, &mut self.rng);
+        Ok(None)
     }
 
-    /// Says what happens, where `TIDEGATE_SIM_TRACE` is set.
-    fn trace(&self, line: impl FnOnce() -> String) {
-        if self.tracing {
-            eprintln!("{:>12} us  step {:>8}  {}", self.clock.micros(), self.report.steps, line());
+    pub(super) fn count(&self, area: Area, what: &'static str) {
+        self.world.coverage.count(area, what);
+    }
+
+    pub(super) fn say(&mut self, process: Option<u32>, text: String) {
+        self.timeline.push(self.world.clock.micros(), self.report.steps, process, text);
+    }
+
+    /// Mixes something that happened into the checksum of the run.
+    pub(super) fn mark(&mut self, what: u64) {
+        let mixed = self.report.fingerprint ^ what ^ self.world.clock.micros().rotate_left(20);
+        self.report.fingerprint = mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
+    }
+
+    fn finish_report(&mut self) {
+        self.world.objects.count_settled_puts();
+        self.report.micros = self.world.clock.micros();
+        self.report.coverage = self.world.coverage.get();
+        for committed in self.world.scenario.server.committed() {
+            self.mark(committed.closed_by.0 << 32 | committed.rows.len() as u64);
         }
-    }
-
-    /// At FINISHED: output as the oracle says, nothing prepared or staged left.
-    fn judge(&self) -> Result<(), String> {
-        self.scenario.check(&self.database)?;
-        let left = self.database.left_overs();
-        if left.is_empty() { Ok(()) } else { Err(format!("left over at FINISHED: {left:?}")) }
-    }
-
-    fn finish_report(mut self) -> SimReport {
-        self.report.micros = self.clock.micros();
-        self.report.store_faults = (
-            self.faults.refused.load(Ordering::Relaxed),
-            self.faults.applied_with_error.load(Ordering::Relaxed),
-        );
-        self.report
     }
 }

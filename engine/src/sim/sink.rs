@@ -1,57 +1,15 @@
 //! The two-phase sink of a simulation: every call of its database is late before and after.
 //!
-//! Owns: latency between the client and the database model. Does not own: the database. Runs on: the simulation's thread.
+//! Owns: the way between the client and the database model. Does not own: the database. Runs on: the simulation's thread.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::future::Future;
 
-use super::clock::SimClock;
+use super::coverage::Area;
 use super::database::{Database, Row};
-use super::rng::Rng;
+use super::line::Line;
 use crate::api::{Committer, ConnectorError, Prepared, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter};
 use crate::element::Batch;
 use crate::operator::{CommitOutcome, TransactionName};
-
-/// The line between a client and the database.
-#[derive(Clone, Debug)]
-pub struct Line {
-    /// Time.
-    pub clock: Arc<SimClock>,
-    /// Guards the stream of numbers; one thread uses it.
-    pub rng: Arc<Mutex<Rng>>,
-    /// The longest latency of one way, in microseconds.
-    pub latency_us_max: u64,
-    /// One way in so many takes [`STALL_US`]; checkpoints expire over it.
-    pub stall_one_in: u64,
-    /// How many stalls are left.
-    pub stalls_left: Arc<AtomicU64>,
-    /// Faults have stopped: no more stalls.
-    pub calm: Arc<AtomicBool>,
-}
-
-/// Longer than any checkpoint timeout of a scenario.
-pub const STALL_US: u64 = 4_000_000;
-
-impl Line {
-    fn draw(&self, bound: u64) -> u64 {
-        self.rng.lock().unwrap_or_else(PoisonError::into_inner).below(bound)
-    }
-
-    fn stalls(&self) -> bool {
-        if self.draw(self.stall_one_in) != 0 || self.calm.load(Ordering::Relaxed) {
-            return false;
-        }
-        let left = self.stalls_left.load(Ordering::Relaxed);
-        self.stalls_left.store(left.saturating_sub(1), Ordering::Relaxed);
-        left > 0
-    }
-
-    async fn way(&self) {
-        let span = if self.stalls() { STALL_US } else { self.draw(self.latency_us_max + 1) };
-        self.clock.sleep(Duration::from_micros(span)).await;
-    }
-}
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -81,6 +39,40 @@ pub struct SimCommitter {
     context: TransactionName,
 }
 
+/// Rows on their way. If their client dies meanwhile they may arrive all the same.
+struct RowsOnTheWay<'a> {
+    sink: &'a SimSink,
+    name: &'a TransactionName,
+    rows: Vec<Row>,
+}
+
+impl Drop for RowsOnTheWay<'_> {
+    fn drop(&mut self) {
+        let rows = std::mem::take(&mut self.rows);
+        if !rows.is_empty() {
+            let (database, name) = (self.sink.database.clone(), self.name.clone());
+            self.sink.line.outlive(move || database.write_late(&name, rows));
+        }
+    }
+}
+
+/// Counts what a commit came to.
+pub(super) fn count_outcome(line: &Line, outcome: &CommitOutcome) {
+    let what = match outcome {
+        CommitOutcome::Committed => "committed",
+        CommitOutcome::AlreadyCommitted => "already committed",
+        CommitOutcome::RetryAfter { .. } => "retry after",
+        CommitOutcome::Lost { .. } => "lost",
+    };
+    line.coverage().count(Area::Commit, what);
+}
+
+/// Whether a left-over is one of the sink that asks.
+pub(super) fn is_of(name: &TransactionName, own: &TransactionName) -> bool {
+    let (a, b) = (&name.scope, &own.scope);
+    a.job == b.job && a.log_id == b.log_id && a.uid == b.uid
+}
+
 impl TwoPhaseSink for SimSink {
     type Record = Row;
     type Committable = u64;
@@ -107,9 +99,11 @@ impl TwoPhaseWriter for SimWriter {
     type Committable = u64;
 
     async fn write(&mut self, name: &TransactionName, batch: Batch<Row>) -> Result<(), ConnectorError> {
-        self.sink.line.way().await;
         let open = self.open.get_or_insert_with(|| name.clone());
-        if !self.sink.database.write(open, batch.values) {
+        let mut on_the_way = RowsOnTheWay { sink: &self.sink, name: open, rows: batch.values };
+        self.sink.line.way_or_drop().await?;
+        let rows = std::mem::take(&mut on_the_way.rows);
+        if !self.sink.database.write(open, rows) {
             return Err(ConnectorError::fatal(format!("transaction {open} was taken before it was opened")));
         }
         self.sink.line.way().await;
@@ -118,7 +112,7 @@ impl TwoPhaseWriter for SimWriter {
 
     async fn prepare(&mut self) -> Result<Option<u64>, ConnectorError> {
         let Some(open) = self.open.take() else { return Ok(None) };
-        self.sink.line.way().await;
+        self.sink.line.way_or_drop().await?;
         if !self.sink.database.prepare(&open) {
             return Err(ConnectorError::transient(format!("transaction {open} is gone")));
         }
@@ -139,27 +133,28 @@ impl Committer for SimCommitter {
     type Committable = u64;
 
     async fn commit(&mut self, item: &Prepared<u64>) -> Result<CommitOutcome, ConnectorError> {
-        self.sink.line.way().await;
-        if self.sink.line.draw(20) == 0 {
-            return Ok(CommitOutcome::RetryAfter { ms: 1, reason: "the server is busy".to_owned() });
-        }
-        let outcome = self.sink.database.commit(&item.name);
-        self.sink.line.way().await;
+        let line = &self.sink.line;
+        line.way_or_drop().await?;
+        let outcome = match line.is_busy() {
+            true => CommitOutcome::RetryAfter { ms: 1, reason: "the server is busy".to_owned() },
+            false => self.sink.database.commit(&item.name, item.closed_by),
+        };
+        count_outcome(line, &outcome);
+        line.way_or_drop().await?;
         Ok(outcome)
     }
 
     async fn list(&mut self) -> Result<Vec<TransactionName>, ConnectorError> {
+        self.sink.line.way_or_drop().await?;
+        let left_overs = self.sink.database.left_overs();
         self.sink.line.way().await;
-        let own = &self.context.scope;
-        let same = |n: &TransactionName| {
-            n.scope.job == own.job && n.scope.log_id == own.log_id && n.scope.uid == own.uid
-        };
-        Ok(self.sink.database.left_overs().into_iter().filter(same).collect())
+        Ok(left_overs.into_iter().filter(|n| is_of(n, &self.context)).collect())
     }
 
     async fn roll_back(&mut self, name: &TransactionName) -> Result<(), ConnectorError> {
-        self.sink.line.way().await;
+        self.sink.line.way_or_drop().await?;
         self.sink.database.roll_back(name);
+        self.sink.line.way().await;
         Ok(())
     }
 }

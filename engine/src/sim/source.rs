@@ -2,6 +2,7 @@
 //!
 //! Owns: partitions. Does not own: when they are read. Runs on: the simulation's thread.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use crate::api::{
 };
 use crate::clock::SharedClock;
 use crate::io::{BoxFuture, SharedIo};
+
+/// A reader whose partitions still grow looks again after this.
+const LOOK_AGAIN: Duration = Duration::from_millis(4);
 
 /// One record of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +39,10 @@ pub struct SimSource {
     pub rng: Arc<Mutex<Rng>>,
     /// One read in so many stays pending.
     pub pending_one_in: u64,
+    /// For so many microseconds at most.
+    pub pending_us_max: u64,
+    /// How much of each partition has been written so far, in thousandths: the scheduler lets the input grow.
+    pub written: Arc<AtomicU64>,
 }
 
 /// A partition and the position in it.
@@ -145,14 +153,18 @@ impl SplitReader for SimReader {
     fn poll(&mut self, output: &mut SourceOutput<Record>) -> Result<ReadStatus, ConnectorError> {
         let mut rng = self.source.rng.lock().unwrap_or_else(PoisonError::into_inner);
         if rng.one_in(self.source.pending_one_in) {
-            let span = Duration::from_micros(rng.between(100, 6_000));
+            let span = Duration::from_micros(rng.between(100, self.source.pending_us_max));
             return Ok(ReadStatus::Pending(Some(self.clock.now() + span)));
         }
+        let written = self.source.written.load(Ordering::Relaxed);
+        let mut more_to_come = false;
         for _ in 0..self.splits.len() {
             self.turn = (self.turn + 1) % self.splits.len();
             let split = &mut self.splits[self.turn];
             let partition = &self.source.partitions[split.partition as usize];
-            let left = partition.len() as u64 - split.next;
+            let there = partition.len() as u64 * written / 1_000;
+            more_to_come |= there < partition.len() as u64;
+            let left = there.saturating_sub(split.next);
             if left > 0 {
                 let take = rng.between(1, left.min(output.room() as u64));
                 let from = usize::try_from(split.next).unwrap_or(usize::MAX);
@@ -162,7 +174,10 @@ impl SplitReader for SimReader {
                 return Ok(ReadStatus::More);
             }
         }
-        Ok(ReadStatus::Idle)
+        match more_to_come {
+            true => Ok(ReadStatus::Pending(Some(self.clock.now() + LOOK_AGAIN))),
+            false => Ok(ReadStatus::Idle),
+        }
     }
 
     fn snapshot(&self) -> Vec<SimSplit> {

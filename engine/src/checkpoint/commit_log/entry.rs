@@ -4,6 +4,7 @@
 //! their numbers (see [`super::client`]). Runs on: plain data.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -147,6 +148,12 @@ pub(crate) fn number_in(path: &str) -> Option<EntryNumber> {
     let digits = path.strip_prefix(FOLDER)?.strip_prefix('/')?;
     let is_entry = digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit());
     is_entry.then(|| digits.parse().ok().map(EntryNumber)).flatten()
+}
+
+/// Reads the entry at `path`; `None` for other objects and for damaged ones.
+pub fn entry_in(path: &str, bytes: &[u8]) -> Option<(EntryNumber, Arc<LogEntry>)> {
+    let entry = super::bytes::open(super::bytes::ENTRY_MAGIC, bytes).ok()?;
+    Some((number_in(path)?, Arc::new(entry)))
 }
 
 /// Folder of the log below the checkpoint folder.

@@ -1,0 +1,137 @@
+//! One simulated process: a job execution with its own futures, over the world's store, database and clock.
+//!
+//! It can die (its futures are gone, what it has sent may still arrive), or stand still and go on later.
+//!
+//! Owns: its execution and futures, what it has claimed. Does not own: when it is stepped. Runs on: the simulation's thread.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::blow::ExplicitRestore;
+use super::io::SimIo;
+use super::rng::Rng;
+use crate::clock::Moment;
+use crate::error::EngineError;
+use crate::execution::{ExecutionNotice, ExecutionStep, JobExecution, JobOutcome};
+use crate::ids::AttemptId;
+use crate::taskworker::Step;
+
+/// Why a process does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It runs.
+    No,
+    /// It goes on at this step.
+    Until(u64),
+    /// It never goes on.
+    ForEver,
+}
+
+/// See the module.
+pub struct Process {
+    /// Its number.
+    pub id: u32,
+    /// Its futures.
+    pub io: Arc<SimIo>,
+    /// Its job.
+    pub execution: JobExecution,
+    /// Attempts it has begun.
+    pub attempts: BTreeSet<AttemptId>,
+    /// Whether it stands still.
+    pub standing: Standing,
+    /// What it was told to restore, where that was not the newest checkpoint.
+    pub explicit: Option<ExplicitRestore>,
+    /// Whether a checkpoint of its attempt has failed and none has completed since.
+    pub failed_before: bool,
+}
+
+impl std::fmt::Debug for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Process")
+            .field("id", &self.id)
+            .field("standing", &self.standing)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a step of a process came to.
+#[derive(Debug)]
+pub enum Stepped {
+    /// Something was done.
+    Progress,
+    /// Nothing could be done before this moment, as far as was looked.
+    Nothing(Option<Moment>),
+    /// The job is over for this process.
+    Over(Result<JobOutcome, EngineError>),
+}
+
+impl Process {
+    /// A process that runs.
+    pub fn new(id: u32, io: Arc<SimIo>, execution: JobExecution, explicit: Option<ExplicitRestore>) -> Self {
+        Self {
+            id,
+            io,
+            execution,
+            attempts: BTreeSet::new(),
+            standing: Standing::No,
+            explicit,
+            failed_before: false,
+        }
+    }
+
+    /// Whether it runs.
+    pub fn runs(&self) -> bool {
+        self.standing == Standing::No
+    }
+
+    /// The job manager and each subtask, as the scheduler counts them.
+    pub fn units(&mut self) -> u64 {
+        self.execution.attempt().map_or(1, |a| a.subtasks() as u64 + 1)
+    }
+
+    /// One step of one unit.
+    pub fn step_one(&mut self, rng: &mut Rng) -> Stepped {
+        let Some(attempt) = self.execution.attempt() else { return self.step_all() };
+        let unit = usize::try_from(rng.below(attempt.subtasks() as u64 + 1)).unwrap_or(0);
+        let progress = match unit.checked_sub(1) {
+            None => attempt.step_master(),
+            Some(subtask) => attempt.step_subtask(subtask) == Step::Progress,
+        };
+        match self.execution.settle_end() {
+            Some(ExecutionStep::Over(result)) => Stepped::Over(result),
+            Some(_) => Stepped::Progress,
+            None if progress => Stepped::Progress,
+            None => Stepped::Nothing(None),
+        }
+    }
+
+    /// One step of every unit.
+    pub fn step_all(&mut self) -> Stepped {
+        match self.execution.step() {
+            ExecutionStep::Over(result) => Stepped::Over(result),
+            ExecutionStep::Progress => Stepped::Progress,
+            ExecutionStep::Idle(moment) => Stepped::Nothing(moment),
+        }
+    }
+
+    /// What it has to tell.
+    pub fn take_notices(&mut self) -> Vec<ExecutionNotice> {
+        let mut notices = Vec::new();
+        while let Some(notice) = self.execution.take_notice() {
+            notices.push(notice);
+        }
+        notices
+    }
+
+    /// Parallelism of each vertex.
+    pub fn parallelism(&self) -> Vec<u32> {
+        self.execution.plan().vertices.iter().map(|v| v.parallelism).collect()
+    }
+
+    /// It dies: nothing is cleaned up.
+    pub fn die(self) {
+        let Self { io, execution, .. } = self;
+        drop(execution);
+        io.crash();
+    }
+}

@@ -33,14 +33,23 @@ where
 {
     let checker = model.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     if let Some(path) = checker.discovery(UNBROKEN) {
-        panic!("{title}: broken after {} states\n{}", checker.unique_state_count(), told(checker.model(), path));
+        panic!(
+            "{title}: broken after {} states\n{}",
+            checker.unique_state_count(),
+            told(checker.model(), path)
+        );
     }
     for property in checker.model().properties() {
         let name = property.name;
-        let missed = property.expectation == stateright::Expectation::Sometimes && checker.discovery(name).is_none();
+        let missed =
+            property.expectation == stateright::Expectation::Sometimes && checker.discovery(name).is_none();
         assert!(!missed, "{title}: no schedule reaches \"{name}\", so the model shows less than it says");
     }
-    println!("{title}: clean, exhaustive, {} states, depth {}", checker.unique_state_count(), checker.max_depth());
+    println!(
+        "{title}: clean, exhaustive, {} states, depth {}",
+        checker.unique_state_count(),
+        checker.max_depth()
+    );
 }
 
 /// Finds a state in which the law is broken, and prints the shortest way to it.
@@ -53,7 +62,9 @@ where
     let checker = model.checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let states = checker.unique_state_count();
     let Some(path) = checker.discovery(UNBROKEN) else {
-        panic!("{title}: no schedule breaks this weaker form ({states} states): the law or the model is too strict");
+        panic!(
+            "{title}: no schedule breaks this weaker form ({states} states): the law or the model is too strict"
+        );
     };
     println!("{title}: broken, as it must be, after {states} states\n{}", told(checker.model(), path));
 }

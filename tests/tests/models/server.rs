@@ -118,7 +118,11 @@ impl Server {
                 Fate::RolledBack => false,
             };
             if is_out && counts(*branch) {
-                times.iter_mut().enumerate().filter(|(r, _)| records >> r & 1 == 1).for_each(|(_, n)| *n += 1);
+                times
+                    .iter_mut()
+                    .enumerate()
+                    .filter(|(r, _)| records >> r & 1 == 1)
+                    .for_each(|(_, n)| *n += 1);
             }
         }
         times
@@ -135,11 +139,14 @@ impl Server {
         let output = self.output(listed, counts);
         let before = usize::from(position);
         if let Some(record) = output[..before].iter().position(|times| *times == 0) {
-            return Some(format!("LOST: a restart begins at {position}, and record {record} is neither committed nor listed"));
+            return Some(format!(
+                "LOST: a restart begins at {position}, and record {record} is neither committed nor listed"
+            ));
         }
         let doubled = |(record, times): (usize, &u8)| *times > 1 || record >= before && *times > 0;
         let record = output.iter().enumerate().position(doubled)?;
-        doubles_count.then(|| format!("DOUBLED: a restart begins at {position}, and record {record} is out too often"))
+        doubles_count
+            .then(|| format!("DOUBLED: a restart begins at {position}, and record {record} is out too often"))
     }
 }
 

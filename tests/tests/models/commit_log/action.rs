@@ -99,7 +99,8 @@ impl CommitLog {
                 if attempt.next_id <= self.checkpoints {
                     push(Step::Barrier);
                 }
-                if self.weakening == Weakening::CleanerKeepsHighestEntry && self.not_highest(world).is_some() {
+                if self.weakening == Weakening::CleanerKeepsHighestEntry && self.not_highest(world).is_some()
+                {
                     push(Step::CleanNext);
                 }
             }

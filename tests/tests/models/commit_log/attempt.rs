@@ -98,6 +98,7 @@ impl Attempt {
             false => (self.driver.clone(), std::mem::take(&mut self.at_committer)),
         };
         let to_clean = std::mem::take(&mut self.to_clean);
-        *self = Self { phase: Phase::Stopped, number, driver, at_committer, to_clean, ..Self::idle(self.start) };
+        *self =
+            Self { phase: Phase::Stopped, number, driver, at_committer, to_clean, ..Self::idle(self.start) };
     }
 }

@@ -82,7 +82,12 @@ impl CommitLog {
                     Weakening::BaseNotInLog if base == Base::Nothing => attempt.number,
                     _ => world.log.began_anew(attempt.number),
                 };
-                self.restore(world, attempt, None, Snapshot { id: 0, position: 0, listed: Vec::new(), since });
+                self.restore(
+                    world,
+                    attempt,
+                    None,
+                    Snapshot { id: 0, position: 0, listed: Vec::new(), since },
+                );
             }
             RestorePoint::Checkpoint(EntryNumber(number)) => {
                 let number = number as u8;
@@ -102,7 +107,9 @@ impl CommitLog {
         match (self.weakening, base) {
             (Weakening::NoLog, _) => listing.restore_point(listing.highest()),
             (Weakening::BaseNotInLog, Base::Nothing) => RestorePoint::Nothing,
-            (Weakening::BaseNotInLog, Base::Entry(number)) => RestorePoint::Checkpoint(EntryNumber(u64::from(number))),
+            (Weakening::BaseNotInLog, Base::Entry(number)) => {
+                RestorePoint::Checkpoint(EntryNumber(u64::from(number)))
+            }
             _ => listing.restore_point(EntryNumber(u64::from(attempt.number))),
         }
     }
@@ -122,7 +129,8 @@ impl CommitLog {
             attempt.known = world.log.checkpoints().map(|(e, _)| e.number).collect();
         }
         if self.weakening == Weakening::AttemptsCountWithinLineage {
-            let lower = world.log.claims().filter(|(e, _)| e.number >= from.since && e.number < attempt.number);
+            let lower =
+                world.log.claims().filter(|(e, _)| e.number >= from.since && e.number < attempt.number);
             attempt.within_lineage = 1 + lower.count() as u8;
         }
     }

@@ -157,7 +157,8 @@ impl Log {
     /// The newest start without restore that holds, at or below `from`.
     pub(super) fn began_anew(&self, from: u8) -> u8 {
         let is_void = |e: &Entry| self.listing.is_void(EntryNumber(u64::from(e.number)));
-        let mut anew = self.claims().rev().filter(|(e, base)| *base == Base::Nothing && e.number <= from && !is_void(e));
+        let mut anew =
+            self.claims().rev().filter(|(e, base)| *base == Base::Nothing && e.number <= from && !is_void(e));
         anew.next().map_or(0, |(e, _)| e.number)
     }
 }
@@ -183,7 +184,11 @@ impl fmt::Display for Log {
                 Body::Claim(Base::Nothing) => write!(f, " {}:claim({name}, none)", entry.number)?,
                 Body::Claim(Base::Entry(base)) => write!(f, " {}:claim({name}, base {base})", entry.number)?,
                 Body::Checkpoint { snapshot, .. } => {
-                    write!(f, " {}:checkpoint {}({name}, at {}", entry.number, snapshot.id, snapshot.position)?;
+                    write!(
+                        f,
+                        " {}:checkpoint {}({name}, at {}",
+                        entry.number, snapshot.id, snapshot.position
+                    )?;
                     snapshot.listed.iter().try_for_each(|b| write!(f, ", {b}"))?;
                     write!(f, ")")?;
                 }

@@ -131,10 +131,16 @@ impl Model for CommitLog {
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties = vec![unbroken()];
         if self.weakening == Weakening::None {
-            properties.push(Property::sometimes("the last start runs", |m: &Self, w: &World| w.is_running(m.starts - 1)));
-            properties.push(Property::sometimes("the last checkpoint is complete", |m: &Self, w: &World| w.has_completed(m.checkpoints)));
+            properties.push(Property::sometimes("the last start runs", |m: &Self, w: &World| {
+                w.is_running(m.starts - 1)
+            }));
+            properties.push(Property::sometimes("the last checkpoint is complete", |m: &Self, w: &World| {
+                w.has_completed(m.checkpoints)
+            }));
             if self.cleaning {
-                properties.push(Property::sometimes("something is cleaned", |_: &Self, w: &World| w.files_gone != 0));
+                properties.push(Property::sometimes("something is cleaned", |_: &Self, w: &World| {
+                    w.files_gone != 0
+                }));
             }
         }
         properties

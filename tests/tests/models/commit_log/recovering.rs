@@ -49,7 +49,9 @@ impl CommitLog {
         let listed = &attempt.restored;
         let unlisted = world.server.prepared().filter(|branch| !listed.contains(branch));
         let left: Vec<Branch> = match self.weakening {
-            Weakening::SweepWithoutBound => unlisted.filter(|branch| branch.attempt != attempt.number).collect(),
+            Weakening::SweepWithoutBound => {
+                unlisted.filter(|branch| branch.attempt != attempt.number).collect()
+            }
             Weakening::AttemptsCountWithinLineage => {
                 unlisted.filter(|branch| is_lower_or_of_another_lineage(world, attempt, *branch)).collect()
             }
@@ -75,7 +77,9 @@ impl CommitLog {
 /// [`Weakening::AttemptsCountWithinLineage`]: numbers compare only within a lineage, so a start without restore takes everything of
 /// another lineage for old.
 fn is_lower_or_of_another_lineage(world: &World, attempt: &Attempt, branch: Branch) -> bool {
-    let Some(writer) = world.attempts.iter().find(|other| other.number == branch.attempt) else { return false };
+    let Some(writer) = world.attempts.iter().find(|other| other.number == branch.attempt) else {
+        return false;
+    };
     match writer.since == attempt.since {
         true => writer.within_lineage < attempt.within_lineage,
         false => attempt.since == attempt.number,

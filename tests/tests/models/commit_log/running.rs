@@ -28,7 +28,8 @@ impl CommitLog {
             world.server_mut().prepare(branch, std::mem::take(&mut attempt.open));
             branch.prepared()
         });
-        let (checkpoint, completed) = (CheckpointId(u64::from(id)), CheckpointId(u64::from(attempt.completed)));
+        let (checkpoint, completed) =
+            (CheckpointId(u64::from(id)), CheckpointId(u64::from(attempt.completed)));
         let has_place = attempt.driver.on_barrier(checkpoint, completed);
         debug_assert!(has_place.is_ok());
         let listed = attempt.driver.on_prepared(checkpoint, prepared);
@@ -73,7 +74,9 @@ impl CommitLog {
         attempt.known.retain(|known| !plan.contains(known));
         attempt.to_clean.extend(plan);
         if self.weakening == Weakening::CleanerDeletesClaims {
-            attempt.to_clean.extend(world.log.claims().map(|(e, _)| e.number).filter(|claim| *claim < number));
+            attempt
+                .to_clean
+                .extend(world.log.claims().map(|(e, _)| e.number).filter(|claim| *claim < number));
         }
     }
 

@@ -5,14 +5,16 @@
 use tidegate_engine::checkpoint::commit_log::RestorePoint;
 use tidegate_engine::ids::EntryNumber;
 
+use super::CommitLog;
 use super::log::{Base, Entry, Snapshot};
 use super::world::World;
-use super::CommitLog;
 
 impl CommitLog {
     pub(super) fn verdict(&self, world: &World) -> Option<String> {
         if let Some(branch) = world.lost {
-            return Some(format!("LOST: the newest attempt is told that {branch}, which it has listed, was rolled back"));
+            return Some(format!(
+                "LOST: the newest attempt is told that {branch}, which it has listed, was rolled back"
+            ));
         }
         let nothing;
         let snapshot = match world.log.restart {
@@ -20,7 +22,10 @@ impl CommitLog {
                 let number = number as u8;
                 let snapshot = world.log.get(number).and_then(Entry::snapshot)?;
                 if world.files_gone >> number & 1 == 1 {
-                    return Some(format!("TORN: a restart restores checkpoint {}, whose files are gone", snapshot.id));
+                    return Some(format!(
+                        "TORN: a restart restores checkpoint {}, whose files are gone",
+                        snapshot.id
+                    ));
                 }
                 if let Some(foreign) = foreign_files(world, number, snapshot.id) {
                     return Some(format!("TORN: a restart restores checkpoint {}, {foreign}", snapshot.id));

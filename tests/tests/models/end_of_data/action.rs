@@ -69,7 +69,8 @@ impl EndOfData {
             }
         }
         let has_room = world.inputs.iter().all(|input| input.len() <= IN_CHANNEL);
-        let may_follow = self.weakening != Weakening::NothingFollowsTheEnd || world.sources.iter().all(|s| !s.has_ended);
+        let may_follow =
+            self.weakening != Weakening::NothingFollowsTheEnd || world.sources.iter().all(|s| !s.has_ended);
         if world.in_flight.is_none() && has_room && may_follow {
             actions.push(Action::Trigger);
         }
@@ -96,7 +97,8 @@ impl EndOfData {
             actions.push(Action::OnEnd);
         }
         // Snapshot and forwarding wait until `on_end` is out and `EndOfData` is forwarded.
-        let in_the_middle = matches!(self.weakening, Weakening::SnapshotInTheMiddle | Weakening::EndedSetEarly);
+        let in_the_middle =
+            matches!(self.weakening, Weakening::SnapshotInTheMiddle | Weakening::EndedSetEarly);
         if operator.aligned.iter().all(Option::is_some) && (!is_ending || in_the_middle) {
             actions.push(Action::Snapshot);
         }

@@ -87,9 +87,10 @@ impl Model for EndOfData {
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties = vec![unbroken()];
         if self.weakening == Weakening::None {
-            properties.push(Property::sometimes("the job finishes after every crash", |m: &Self, w: &World| {
-                w.is_finished && w.crashes == m.crashes
-            }));
+            properties
+                .push(Property::sometimes("the job finishes after every crash", |m: &Self, w: &World| {
+                    w.is_finished && w.crashes == m.crashes
+                }));
         }
         properties
     }
@@ -103,7 +104,8 @@ impl Law for EndOfData {
             return Some(format!("DOUBLED: {out} is committed, of {records} records and two halves"));
         }
         let is_whole = out.records == records && out.halves == [1, 1];
-        (world.is_finished && !is_whole)
-            .then(|| format!("LOST: the job is finished, and {out} is committed, of {records} records and two halves"))
+        (world.is_finished && !is_whole).then(|| {
+            format!("LOST: the job is finished, and {out} is committed, of {records} records and two halves")
+        })
     }
 }

@@ -14,7 +14,9 @@ fn everything_is_committed_once_when_the_job_is_finished() {
 fn the_job_can_always_finish() {
     let model = EndOfData { crashes: 1, ..TWO_SOURCES };
     match always_possible(&model, |world| world.is_finished) {
-        Reachability::Always(states) => println!("end of data, can finish: never stuck, exhaustive, {states} states"),
+        Reachability::Always(states) => {
+            println!("end of data, can finish: never stuck, exhaustive, {states} states")
+        }
         Reachability::Stuck { states, stuck, told } => panic!("stuck in {stuck} of {states} states\n{told}"),
     }
 }
@@ -33,7 +35,9 @@ fn without_barriers_behind_the_end_the_last_transaction_never_commits() {
     match always_possible(&model, |world| world.is_finished) {
         Reachability::Always(states) => panic!("no schedule gets stuck ({states} states)"),
         Reachability::Stuck { states, stuck, told } => {
-            println!("end of data, NothingFollowsTheEnd: stuck, as it must be, in {stuck} of {states} states\n{told}");
+            println!(
+                "end of data, NothingFollowsTheEnd: stuck, as it must be, in {stuck} of {states} states\n{told}"
+            );
         }
     }
 }

@@ -33,7 +33,9 @@ impl Pending {
         if world.has_failed || world.completions == self.completions && self.crashes == 0 {
             return;
         }
-        if world.channel.len() < RECORDS_IN_CHANNEL && self.records.is_none_or(|records| world.position < records) {
+        if world.channel.len() < RECORDS_IN_CHANNEL
+            && self.records.is_none_or(|records| world.position < records)
+        {
             actions.push(Action::Emit);
         }
         self.triggers(world, actions);
@@ -66,7 +68,10 @@ impl Pending {
     }
 
     fn triggers(&self, world: &World, actions: &mut Vec<Action>) {
-        if world.next_id > self.ids || world.completions == self.completions || world.channel.len() > RECORDS_IN_CHANNEL {
+        if world.next_id > self.ids
+            || world.completions == self.completions
+            || world.channel.len() > RECORDS_IN_CHANNEL
+        {
             return;
         }
         let facts = TriggerFacts {

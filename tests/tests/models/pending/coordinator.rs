@@ -38,7 +38,9 @@ impl Pending {
     }
 
     pub(super) fn complete(&self, world: &mut World) {
-        let Some(InFlight { id, is_savepoint, position, acknowledged: Some(listed) }) = world.in_flight.take() else {
+        let Some(InFlight { id, is_savepoint, position, acknowledged: Some(listed) }) =
+            world.in_flight.take()
+        else {
             return;
         };
         match self.weakening {

@@ -128,12 +128,14 @@ impl Model for Pending {
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties = vec![unbroken()];
         if self.weakening == Weakening::None {
-            properties.push(Property::sometimes("a completed checkpoint lists three transactions", |_: &Self, w: &World| {
-                w.completed.listed.len() == 3
-            }));
-            properties.push(Property::sometimes("everything is completed after every crash", |m: &Self, w: &World| {
-                w.completions == m.completions && w.attempt == m.crashes + 1
-            }));
+            properties.push(Property::sometimes(
+                "a completed checkpoint lists a transaction for each record",
+                |m: &Self, w: &World| Some(w.completed.listed.len()) == m.records.map(usize::from),
+            ));
+            properties.push(Property::sometimes(
+                "everything is completed after every crash",
+                |m: &Self, w: &World| w.completions == m.completions && w.attempt == m.crashes + 1,
+            ));
         }
         properties
     }

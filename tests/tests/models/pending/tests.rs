@@ -17,7 +17,8 @@ const SAFE: Pending = Pending {
 };
 
 /// For the second property: records without end, no crash, tolerable failures as by default.
-const LIVE: Pending = Pending { records: None, completions: 2, ids: u8::MAX, tolerable: 3, crashes: 0, ..SAFE };
+const LIVE: Pending =
+    Pending { records: None, completions: 2, ids: u8::MAX, tolerable: 3, crashes: 0, ..SAFE };
 
 #[test]
 fn every_record_is_out_once_whatever_is_aborted() {
@@ -47,14 +48,20 @@ fn a_checkpoint_can_always_complete() {
     never_stuck("places, all failures", Pending { uncounted: true, ..LIVE });
     never_stuck("places, savepoints", Pending { savepoints: true, ..LIVE });
     never_stuck("places, row locks", Pending { locks: true, ..LIVE });
-    never_stuck("places, row locks, everything", Pending { locks: true, uncounted: true, savepoints: true, ..LIVE });
+    never_stuck(
+        "places, row locks, everything",
+        Pending { locks: true, uncounted: true, savepoints: true, ..LIVE },
+    );
 }
 
 #[test]
 fn weaker_forms_get_stuck() {
     use Weakening::*;
     stuck(TolerableFailuresWithLocks, Pending { locks: true, ..LIVE });
-    stuck(OnlyCountedFailuresTakeAPlace, Pending { uncounted: true, tolerable: 1, ids: 8, completions: 1, ..LIVE });
+    stuck(
+        OnlyCountedFailuresTakeAPlace,
+        Pending { uncounted: true, tolerable: 1, ids: 8, completions: 1, ..LIVE },
+    );
     stuck(BlockedIsNotStepped, Pending { locks: true, ..LIVE });
     stuck(SavepointCommitsNothing, Pending { locks: true, savepoints: true, ids: 6, ..LIVE });
 }
@@ -66,14 +73,18 @@ fn explore(model: Pending) -> Reachability {
 fn never_stuck(title: &str, model: Pending) {
     match explore(model) {
         Reachability::Always(states) => println!("{title}: never stuck, exhaustive, {states} states"),
-        Reachability::Stuck { states, stuck, told } => panic!("{title}: stuck in {stuck} of {states} states\n{told}"),
+        Reachability::Stuck { states, stuck, told } => {
+            panic!("{title}: stuck in {stuck} of {states} states\n{told}")
+        }
     }
 }
 
 fn stuck(weakening: Weakening, model: Pending) {
     match explore(Pending { weakening, ..model }) {
         Reachability::Always(states) => {
-            panic!("places, {weakening:?}: no schedule gets stuck ({states} states): the law or the model is too strict")
+            panic!(
+                "places, {weakening:?}: no schedule gets stuck ({states} states): the law or the model is too strict"
+            )
         }
         Reachability::Stuck { states, stuck, told } => {
             println!("places, {weakening:?}: stuck, as it must be, in {stuck} of {states} states\n{told}");

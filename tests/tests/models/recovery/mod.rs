@@ -130,10 +130,14 @@ impl Model for Recovery {
             properties.push(Property::sometimes("both later attempts complete", |_: &Self, w: &World| {
                 w.complete == 3 && w.listed_ever.iter().any(|b| b.attempt == 2)
             }));
-            properties.push(Property::sometimes("an old attempt sweeps after a new one has prepared", |_: &Self, w: &World| {
-                let is_sweeping = |n: u8| w.subtasks_of(n).any(|s| matches!(s.phase, Phase::Sweeping { .. }));
-                is_sweeping(2) && w.subtasks_of(3).any(|s| s.has_prepared)
-            }));
+            properties.push(Property::sometimes(
+                "an old attempt sweeps after a new one has prepared",
+                |_: &Self, w: &World| {
+                    let is_sweeping =
+                        |n: u8| w.subtasks_of(n).any(|s| matches!(s.phase, Phase::Sweeping { .. }));
+                    is_sweeping(2) && w.subtasks_of(3).any(|s| s.has_prepared)
+                },
+            ));
         }
         properties
     }
@@ -142,7 +146,9 @@ impl Model for Recovery {
 impl Law for Recovery {
     fn broken(&self, world: &World) -> Option<String> {
         if let Some(branch) = world.lost {
-            return Some(format!("LOST: the newest attempt is told that {branch}, which is listed, was rolled back"));
+            return Some(format!(
+                "LOST: the newest attempt is told that {branch}, which is listed, was rolled back"
+            ));
         }
         let is_rolled_back = |b: &&super::server::Branch| world.server.fate(**b) == Some(Fate::RolledBack);
         if let Some(branch) = world.listed_ever.iter().find(is_rolled_back) {

@@ -48,7 +48,9 @@ impl Recovery {
         match &subtask.phase {
             Phase::Committing if subtask.to_commit.is_empty() => push(Step::ListLeftOvers),
             Phase::Committing => push(Step::CommitNext),
-            Phase::Sweeping { .. } if self.weakening == Weakening::StableIdsChecked && !subtask.has_checked => {
+            Phase::Sweeping { .. }
+                if self.weakening == Weakening::StableIdsChecked && !subtask.has_checked =>
+            {
                 push(Step::Check);
             }
             Phase::Sweeping { .. } => push(Step::RollBackNext),
@@ -102,9 +104,10 @@ impl Recovery {
             _ => sweep(&attempt.restored),
         };
         let ids = match self.weakening {
-            Weakening::StableIds | Weakening::StableIdsChecked => {
-                (0..self.parallelism[0].max(self.parallelism[2])).filter(|id| id % parallelism == subtask).collect()
-            }
+            Weakening::StableIds | Weakening::StableIdsChecked => (0..self.parallelism[0]
+                .max(self.parallelism[2]))
+                .filter(|id| id % parallelism == subtask)
+                .collect(),
             _ => Vec::new(),
         };
         if left.is_empty() && ids.is_empty() { Phase::Recovered } else { Phase::Sweeping { left, ids } }

@@ -11,14 +11,20 @@ fn from_three_to_two_to_three() {
 }
 
 #[test]
-fn from_two_to_three_to_one() {
-    holds("recovery, parallelism 2, 3, 1", Recovery { parallelism: [2, 3, 1], ..DOWN_AND_UP });
+fn at_other_parallelisms() {
+    for parallelism in [[2, 3, 1], [1, 3, 2], [3, 3, 3]] {
+        let [first, second, third] = parallelism;
+        let title = format!("recovery, parallelism {first}, {second}, {third}");
+        holds(&title, Recovery { parallelism, ..DOWN_AND_UP });
+    }
 }
 
 #[test]
 fn every_weaker_form_breaks() {
     use Weakening::*;
-    for weakening in [SplitListState, SweepWithoutBound, StableIds, StableIdsChecked, AcknowledgesBeforeRecovered] {
+    for weakening in
+        [SplitListState, SweepWithoutBound, StableIds, StableIdsChecked, AcknowledgesBeforeRecovered]
+    {
         breaks(&format!("recovery, {weakening:?}"), Recovery { weakening, ..DOWN_AND_UP });
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash};
+use std::sync::Arc;
 
 use stateright::{Checker, HasDiscoveries, Model, Path, Property};
 
@@ -100,7 +101,7 @@ pub(crate) enum Reachability {
 /// not see a state that only goes round in circles).
 pub(crate) fn always_possible<M>(model: &M, goal: impl Fn(&M::State) -> bool) -> Reachability
 where
-    M: Model<State: Display + Hash + Eq + Clone, Action: Display>,
+    M: Model<State: Display + Hash + Eq, Action: Display + Clone>,
 {
     let graph = Graph::explore(model);
     let mut can = vec![false; graph.states.len()];
@@ -125,26 +126,27 @@ where
 }
 
 /// Every state in the order of its distance, and who leads to whom.
-struct Graph<S> {
-    states: Vec<S>,
+struct Graph<S, A> {
+    states: Vec<Arc<S>>,
     before: Vec<Vec<usize>>,
     /// For each state but the first: whence and by which action it was first reached.
-    reached: Vec<Option<(usize, String)>>,
+    reached: Vec<Option<(usize, A)>>,
 }
 
-impl<S: Display + Hash + Eq + Clone> Graph<S> {
-    fn explore<M: Model<State = S, Action: Display>>(model: &M) -> Self {
-        let states = model.init_states();
-        let mut index: FixedMap<S, usize> = states.iter().cloned().enumerate().map(|(i, s)| (s, i)).collect();
+impl<S: Display + Hash + Eq, A: Display + Clone> Graph<S, A> {
+    fn explore<M: Model<State = S, Action = A>>(model: &M) -> Self {
+        let states: Vec<_> = model.init_states().into_iter().map(Arc::new).collect();
+        let mut index: FixedMap<Arc<S>, usize> = states.iter().cloned().zip(0..).collect();
         let mut graph =
             Self { before: vec![Vec::new(); states.len()], reached: vec![None; states.len()], states };
         let mut next = 0;
         while next < graph.states.len() {
-            for (action, to) in model.next_steps(&graph.states[next].clone()) {
-                let at = *index.entry(to).or_insert_with_key(|to| {
-                    graph.states.push(to.clone());
+            let from = Arc::clone(&graph.states[next]);
+            for (action, to) in model.next_steps(&from) {
+                let at = *index.entry(Arc::new(to)).or_insert_with_key(|to| {
+                    graph.states.push(Arc::clone(to));
                     graph.before.push(Vec::new());
-                    graph.reached.push(Some((next, action.to_string())));
+                    graph.reached.push(Some((next, action)));
                     graph.states.len() - 1
                 });
                 graph.before[at].push(next);
@@ -155,13 +157,12 @@ impl<S: Display + Hash + Eq + Clone> Graph<S> {
     }
 
     fn told(&self, mut state: usize) -> String {
-        let mut lines = Vec::new();
+        let mut lines = vec!["  => from here the goal is out of reach".to_owned()];
         while let Some((from, action)) = &self.reached[state] {
             lines.push(format!("  {action:<58} {}", self.states[state]));
             state = *from;
         }
         lines.reverse();
-        lines.push("  => from here the goal is out of reach".to_owned());
         lines.join("\n")
     }
 }

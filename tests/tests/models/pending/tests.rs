@@ -27,7 +27,7 @@ fn every_record_is_out_once_whatever_is_aborted() {
 }
 
 #[test]
-#[ignore = "half a minute: more records and completions show nothing new at every run"]
+#[ignore = "a minute, and 2 GB"]
 fn every_record_is_out_once_in_longer_schedules() {
     holds("pending, two crashes, longer", Pending { crashes: 2, ids: 4, ..SAFE });
 }
@@ -45,7 +45,7 @@ fn weaker_forms_lose_or_double() {
 #[test]
 fn a_checkpoint_can_always_complete() {
     never_stuck("places, counted failures", LIVE);
-    never_stuck("places, all failures", Pending { uncounted: true, ..LIVE });
+    never_stuck("places, all failures", Pending { uncounted: true, tolerable: 2, ..LIVE });
     never_stuck("places, savepoints", Pending { savepoints: true, ..LIVE });
     never_stuck("places, row locks", Pending { locks: true, ..LIVE });
     never_stuck(

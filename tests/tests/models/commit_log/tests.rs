@@ -60,21 +60,21 @@ fn three_starts_with_cleaning_and_rewinds_of_empty_checkpoints() {
 }
 
 #[test]
-#[ignore = "half a minute, and 300 MB"]
+#[ignore = "ten seconds of one core"]
 fn three_starts_with_late_puts_rewind_and_none() {
     let all = CommitLog { rewinds: true, anew: true, late_puts: true, ..THREE };
     holds("commit log, 3 starts, late puts, rewind and none", all);
 }
 
 #[test]
-#[ignore = "half a minute, and 500 MB"]
+#[ignore = "twelve seconds of one core"]
 fn three_starts_with_cleaning_rewind_and_none() {
     let all = CommitLog { starts: 3, rewinds: true, anew: true, ..CLEANING };
     holds("commit log, 3 starts, cleaning, rewind and none", all);
 }
 
 #[test]
-#[ignore = "two minutes, and 2 GB"]
+#[ignore = "two minutes of one core, more than five million states"]
 fn two_starts_with_everything_and_more_of_it() {
     let all =
         CommitLog { records: 2, checkpoints: 4, rewinds: true, anew: true, late_puts: true, ..CLEANING };

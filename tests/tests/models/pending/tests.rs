@@ -27,7 +27,7 @@ fn every_record_is_out_once_whatever_is_aborted() {
 }
 
 #[test]
-#[ignore = "a minute, and 2 GB"]
+#[ignore = "forty seconds of one core, nearly six million states"]
 fn every_record_is_out_once_in_longer_schedules() {
     holds("pending, two crashes, longer", Pending { crashes: 2, ids: 4, ..SAFE });
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tidegate_state::{
-    CheckpointStorage, KeyGroupRange, Redistribution, StateDescriptor, StateError, StateFileReader,
-    StateType, StorageError, decode_list, fault_point,
+    CheckpointStorage, CodecError, KeyGroupRange, Redistribution, StateDescriptor, StateError,
+    StateFileReader, StateType, StorageError, decode_list, fault_point,
 };
 
 use crate::checkpoint::manifest::{KeyedStateHandle, Manifest, OperatorState, StateBlob};
@@ -45,18 +45,40 @@ pub enum RestoreError {
         #[source]
         source: Box<StorageError>,
     },
-    /// A state does not fit its declaration, or its bytes are damaged.
+    /// A state has another type than it is declared with.
     #[error(
-        "the state of operator \"{operator}\" does not fit this job\n\n{source}\n\n  checkpoint {checkpoint}, {place}"
+        "the state of operator \"{operator}\" does not fit this job\n\n  state      {state}\n  field      {field}\n  \
+         was        {was}    (checkpoint {checkpoint})\n  is         {is}\n\n  \
+         help: bring the type back; a new field may be an Option or #[state(default)]; or start without this state: \
+         --restore none begins anew"
+    )]
+    Mismatch {
+        /// The operator.
+        operator: OperatorUid,
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// The state, with its kind.
+        state: Box<str>,
+        /// The path to the place inside it.
+        field: Box<str>,
+        /// What was written there.
+        was: Box<str>,
+        /// What is declared there.
+        is: Box<str>,
+    },
+    /// The bytes of a state are damaged, or of another kind.
+    #[error(
+        "the state of operator \"{operator}\" in checkpoint {checkpoint} ({place}) cannot be restored\n  \
+         help: restore another retained checkpoint (`--restore URL#id --rewind`), or start over with `--restore none`"
     )]
     State {
         /// The operator.
         operator: OperatorUid,
         /// The checkpoint.
         checkpoint: CheckpointId,
-        /// File, or "inline".
+        /// File or list.
         place: String,
-        /// What does not fit.
+        /// What is wrong with it.
         source: Box<StateError>,
     },
 }
@@ -233,11 +255,26 @@ impl Restored {
 
     /// A state error with its place.
     pub fn state_error(&self, uid: &OperatorUid, place: &str, source: StateError) -> RestoreError {
-        RestoreError::State {
-            operator: uid.clone(),
-            checkpoint: self.checkpoint,
-            place: place.to_owned(),
-            source: Box::new(source),
+        let (operator, checkpoint) = (uid.clone(), self.checkpoint);
+        let mismatch = |state: String, field: &str, was: &str, is: &str| RestoreError::Mismatch {
+            operator: operator.clone(),
+            checkpoint,
+            state: state.into(),
+            field: field.into(),
+            was: was.into(),
+            is: is.into(),
+        };
+        match &source {
+            StateError::SchemaMismatch { state, kind, field, was, is, .. } => {
+                return mismatch(format!("{state} ({kind})"), field, was, is);
+            }
+            StateError::Undecodable { source, .. } => {
+                if let CodecError::Mismatch { source } = &**source {
+                    return mismatch(place.to_owned(), &source.field, &source.was, &source.is);
+                }
+            }
+            _ => {}
         }
+        RestoreError::State { operator, checkpoint, place: place.to_owned(), source: Box::new(source) }
     }
 }

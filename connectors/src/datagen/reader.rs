@@ -49,6 +49,12 @@ impl<T: 'static, F: Fn(u64) -> T + 'static> SplitReader for DatagenReader<T, F> 
                 Grant::Wait(moment) => return Ok(ReadStatus::Pending(Some(moment))),
             }
         }
+        let mut unfinished = self.splits.iter_mut().filter(|split| !split.is_finished());
+        if let (Some(only), None) = (unfinished.next(), unfinished.next()) {
+            let indices = std::iter::from_fn(|| only.take()).take(granted);
+            output.emit_all(indices.map(&self.generate));
+            return Ok(ReadStatus::More);
+        }
         for _ in 0..granted {
             let Some(index) = self.furthest_behind().and_then(DatagenSplit::take) else { break };
             output.emit((self.generate)(index));

@@ -70,13 +70,16 @@ impl<T> Router<T> {
         Self { partitioner, max_parallelism, by_group, next, hashes: Vec::new() }
     }
 
-    /// Moves each record into the buffer of its channel.
-    pub fn route(&mut self, batch: Batch<T>, buffers: &mut [Batch<T>]) {
+    /// Moves each record into the buffer of its channel, whose first record makes room for `batch_records`.
+    pub fn route(&mut self, batch: Batch<T>, buffers: &mut [Batch<T>], batch_records: usize) {
         match &self.partitioner {
             Partitioner::Hash { hasher } if buffers.len() > 1 => {
                 self.hashes.clear();
                 hasher.hash_batch(&batch.values, &mut self.hashes);
                 let has_times = !batch.timestamps.is_empty();
+                for buffer in buffers.iter_mut().filter(|buffer| buffer.is_empty()) {
+                    buffer.values.reserve(batch_records);
+                }
                 for (i, (value, hash)) in batch.values.into_iter().zip(&self.hashes).enumerate() {
                     let group = key_group_of(*hash, self.max_parallelism);
                     let buffer = &mut buffers[self.by_group[group.0 as usize] as usize];
@@ -88,8 +91,12 @@ impl<T> Router<T> {
             }
             _ => {
                 let buffer = &mut buffers[self.next];
-                buffer.values.extend(batch.values);
-                buffer.timestamps.extend(batch.timestamps);
+                if buffer.is_empty() {
+                    *buffer = batch;
+                } else {
+                    buffer.values.extend(batch.values);
+                    buffer.timestamps.extend(batch.timestamps);
+                }
                 if matches!(self.partitioner, Partitioner::Rebalance) {
                     self.next = (self.next + 1) % buffers.len();
                 }

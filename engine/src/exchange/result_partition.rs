@@ -175,7 +175,7 @@ impl<T: Clone + 'static> Stage<T> for ResultPartition<T> {
     fn push(&mut self, element: StageElement<T>, cx: &mut StageContext) -> Result<(), TaskFailure> {
         match element {
             StageElement::Records(batch) => {
-                self.router.route(batch, &mut self.buffers);
+                self.router.route(batch, &mut self.buffers, cx.limits.batch_records);
                 self.flush_full(cx.limits.batch_records);
                 if self.oldest.is_none() && self.buffers.iter().any(|b| !b.is_empty()) {
                     self.oldest = Some(cx.now);

@@ -13,6 +13,9 @@ use crate::element::EventTime;
 use crate::error::JobError;
 use crate::ids::OperatorUid;
 
+/// Records whose state is fetched together, before the first of them is handled.
+const RECORDS_AHEAD: usize = 32;
+
 /// What a keyed function knows of the record or timer it handles.
 pub struct KeyedContext<'a, K> {
     key: &'a K,
@@ -118,6 +121,8 @@ pub struct KeyedProcess<K: StateType + Eq, S: StateDeclaration<K>, KF, F> {
     tables: S::Tables,
     timers: TimerTable<K>,
     watermark: EventTime,
+    /// Keys and hashes of the records that come next.
+    ahead: Vec<(K, u64)>,
 }
 
 /// What a keyed operator is built with.
@@ -151,7 +156,23 @@ impl<K: StateType + Eq, S: StateDeclaration<K>, KF, F> KeyedProcess<K, S, KF, F>
             timers.restore(file, range)?;
         }
         let KeyedParts { uid, key_of, function, .. } = parts;
-        Ok(Self { uid, range, max_parallelism, key_of, function, tables, timers, watermark: EventTime::MIN })
+        let (watermark, ahead) = (EventTime::MIN, Vec::with_capacity(RECORDS_AHEAD));
+        Ok(Self { uid, range, max_parallelism, key_of, function, tables, timers, watermark, ahead })
+    }
+
+    /// Takes the keys of the next records and brings their state near.
+    #[inline]
+    fn look_ahead<In>(&mut self, next: &[In])
+    where
+        KF: Fn(&In) -> K,
+    {
+        self.ahead.clear();
+        self.ahead.extend(next.iter().take(RECORDS_AHEAD).map(|record| {
+            let key = (self.key_of)(record);
+            let hash = key.key_hash();
+            (key, hash)
+        }));
+        S::touch(&self.tables, self.ahead.iter().map(|(_, hash)| *hash));
     }
 }
 
@@ -165,16 +186,20 @@ where
     Out: 'static,
 {
     fn process(&mut self, input: &mut BatchCursor<In>, out: &mut Output<Out>) -> Result<Progress, JobError> {
-        while let Some((record, time)) = input.next() {
-            let key = (self.key_of)(&record);
-            let hash = key.key_hash();
-            let mut state = S::bind(&mut self.tables, &key, hash);
-            let (watermark, timers) = (self.watermark, &mut self.timers);
-            let mut context = KeyedContext { key: &key, hash, time, watermark, timers };
-            out.time = time;
-            self.function.process(record, &mut state, &mut context, out)?;
-            if out.is_full() {
-                return Ok(if input.is_empty() { Progress::Done } else { Progress::More });
+        // Most functions emit about one record for each: room for that, once a batch.
+        out.batch.values.reserve(input.rest().len().min(out.capacity));
+        while !input.is_empty() {
+            self.look_ahead(input.rest());
+            for (key, hash) in self.ahead.drain(..) {
+                let Some((record, time)) = input.next() else { break };
+                let mut state = S::bind(&mut self.tables, &key, hash);
+                let (watermark, timers) = (self.watermark, &mut self.timers);
+                let mut context = KeyedContext { key: &key, hash, time, watermark, timers };
+                out.time = time;
+                self.function.process(record, &mut state, &mut context, out)?;
+                if out.is_full() {
+                    return Ok(if input.is_empty() { Progress::Done } else { Progress::More });
+                }
             }
         }
         Ok(Progress::Done)

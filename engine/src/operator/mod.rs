@@ -257,6 +257,12 @@ impl<T> BatchCursor<T> {
         Some((value, self.times.next()))
     }
 
+    /// The records that are left.
+    #[inline]
+    pub fn rest(&self) -> &[T] {
+        self.values.as_slice()
+    }
+
     /// Whether nothing is left.
     pub fn is_empty(&self) -> bool {
         self.values.len() == 0

@@ -106,7 +106,15 @@ where
     ) -> Result<Progress, JobError> {
         let batch = input.take_rest();
         if batch.timestamps.is_empty() {
-            out.batch.values.extend(batch.values.into_iter().filter_map(|value| self.0.run(value)));
+            let length = batch.len();
+            let values = batch.values.into_iter().filter_map(|value| self.0.run(value));
+            if out.batch.is_empty() && same_layout::<In, P::Out>() {
+                // Collects into the allocation of the input.
+                out.batch.values = values.collect();
+            } else {
+                out.batch.values.reserve(length);
+                out.batch.values.extend(values);
+            }
         } else {
             for (value, time) in batch.values.into_iter().zip(batch.timestamps) {
                 if let Some(value) = self.0.run(value) {
@@ -116,4 +124,8 @@ where
         }
         Ok(Progress::Done)
     }
+}
+
+fn same_layout<A, B>() -> bool {
+    size_of::<A>() == size_of::<B>() && align_of::<A>() == align_of::<B>()
 }

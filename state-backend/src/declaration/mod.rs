@@ -60,6 +60,13 @@ pub trait StateDeclaration<K: StateType + Eq>: Clone + Send + 'static {
     /// The handles of `key`, whose hash is `hash`.
     fn bind<'a>(tables: &'a mut Self::Tables, key: &'a K, hash: u64) -> Self::Handles<'a>;
 
+    /// Brings the state of these hashes near, if they have any: an operator says which keys it handles next, so that
+    /// it waits for memory for many of them at once. Changes nothing.
+    #[inline]
+    fn touch(tables: &Self::Tables, hashes: impl Iterator<Item = u64> + Clone) {
+        let _ = (tables, hashes);
+    }
+
     /// Shares the tables' content with a snapshot. Costs one step a page, whatever the entries.
     fn freeze(tables: &mut Self::Tables, into: &mut Vec<Box<dyn FrozenTable>>);
 

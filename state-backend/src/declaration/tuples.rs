@@ -33,6 +33,11 @@ macro_rules! declaration {
                 ($($part::bind(&mut tables.$index, key, hash),)*)
             }
 
+            #[inline]
+            fn touch(tables: &Self::Tables, hashes: impl Iterator<Item = u64> + Clone) {
+                $($part::touch(&tables.$index, hashes.clone());)*
+            }
+
             fn freeze(tables: &mut Self::Tables, into: &mut Vec<Box<dyn FrozenTable>>) {
                 $($part::freeze(&mut tables.$index, into);)*
             }

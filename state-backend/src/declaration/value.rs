@@ -52,6 +52,11 @@ impl<K: StateType + Eq, V: StateType> StateDeclaration<K> for ValueDeclaration<V
         ValueState::new(tables, BoundKey { key, hash })
     }
 
+    #[inline]
+    fn touch(tables: &Self::Tables, hashes: impl Iterator<Item = u64> + Clone) {
+        tables.touch(hashes);
+    }
+
     fn freeze(tables: &mut Self::Tables, into: &mut Vec<Box<dyn FrozenTable>>) {
         into.push(tables.freeze());
     }

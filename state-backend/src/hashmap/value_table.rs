@@ -65,6 +65,12 @@ impl<K: StateType + Eq, V: StateType> ValueTable<K, V> {
         })
     }
 
+    /// Brings the values of these hashes near; see [`StateDeclaration::touch`](crate::StateDeclaration::touch).
+    #[inline]
+    pub(crate) fn touch(&self, hashes: impl Iterator<Item = u64>) {
+        self.table.touch(hashes);
+    }
+
     fn put(&mut self, key: &K, hash: u64, value: V) -> Option<V> {
         match self.table.get_mut(hash, |own| own == key) {
             Some(place) => Some(std::mem::replace(place, value)),

@@ -7,11 +7,13 @@
 
 mod chain;
 mod error;
+mod exchange;
 mod harness;
 mod job;
 mod keyed_sum;
 mod options;
 mod report;
+mod snapshot;
 mod stopwatch;
 
 use std::process::ExitCode;
@@ -33,6 +35,10 @@ enum Benchmark {
     Chain(chain::ChainOptions),
     /// A running sum per key: exchange, keyed state, checkpoints
     KeyedSum(keyed_sum::KeyedSumOptions),
+    /// A shuffle by key and nothing else, with records of three sizes
+    Exchange(exchange::ExchangeOptions),
+    /// What a snapshot costs the slot that takes it
+    Snapshot(snapshot::SnapshotOptions),
 }
 
 fn main() -> ExitCode {
@@ -58,6 +64,8 @@ fn run(benchmark: &Benchmark) -> Result<(), BenchError> {
     let (outcome, common) = match benchmark {
         Benchmark::Chain(options) => (chain::run(options)?, &options.common),
         Benchmark::KeyedSum(options) => (keyed_sum::run(options)?, &options.common),
+        Benchmark::Exchange(options) => (exchange::run(options)?, &options.common),
+        Benchmark::Snapshot(options) => (snapshot::run(options)?, &options.common),
     };
     report::show(&outcome, common.json, common.report.as_deref())
 }

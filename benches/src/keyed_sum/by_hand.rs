@@ -86,7 +86,7 @@ fn send_share<K: BenchKey>(load: Workload, maker: u64, makers: u64, senders: &[S
         let place = if senders.len() == 1 {
             0
         } else {
-            ((hasher.hash_one(&event.0) >> 32) * senders.len() as u64 >> 32) as usize
+            (((hasher.hash_one(&event.0) >> 32) * senders.len() as u64) >> 32) as usize
         };
         let batch = &mut batches[place];
         batch.push(event);

@@ -17,6 +17,7 @@ use super::rewind::{Rewind, validate_rewind};
 use super::store::LogStore;
 use crate::checkpoint::completed::CompletedCheckpoint;
 use crate::ids::{AttemptId, CheckpointId, EntryNumber, Lineage, LogId, OperatorUid};
+use crate::mutation::{self, Mutation};
 use crate::operator::TransactionName;
 
 /// What a claim would restore, before it is written.
@@ -109,16 +110,30 @@ impl<S: LogStore> LogClient<S> {
     /// The store failed several times: this start gives up. (A claim of it may still appear; it is like a start that died.)
     pub async fn claim(&self, survey: &Survey, nonce: Nonce) -> Result<ClaimOutcome, LogError> {
         let own = survey.listing.highest().next();
-        let body = EntryBody::Claim { base: survey.base, stores: vec![self.url().to_owned()] };
+        let unsaid = mutation::on(Mutation::ExplicitRestoreNotInLog);
+        let base = if unsaid { ClaimBase::Latest } else { survey.base };
+        let body = EntryBody::Claim { base, stores: vec![self.url().to_owned()] };
         let entry = LogEntry { attempt: AttemptId(own.0), nonce, body };
         fault_point!("commit_log.claim.before");
         if !self.put_claim(own, &entry).await? {
             return Ok(ClaimOutcome::Again);
         }
         fault_point!("commit_log.claim.after");
-        let listing = self.listing(Some(&survey.listing)).await?;
+        let listing = match mutation::on(Mutation::NoSecondListing) {
+            true => survey.listing.clone(),
+            false => self.listing(Some(&survey.listing)).await?,
+        };
         match decide_after_claim(own, &listing) {
-            AfterClaim::Claimed => Ok(ClaimOutcome::Claimed(Box::new(self.begun(own, nonce, listing)?))),
+            AfterClaim::Claimed => {
+                let mut claimed = self.begun(own, nonce, listing)?;
+                if unsaid && survey.base != ClaimBase::Latest {
+                    let manifest = survey.restored.as_ref().map(|r| r.manifest.as_ref());
+                    claimed.lineage = lineage_of(own, &self.log_id, &self.job, manifest);
+                    claimed.restored = survey.restored.clone();
+                    claimed.committed = Vec::new();
+                }
+                Ok(ClaimOutcome::Claimed(Box::new(claimed)))
+            }
             AfterClaim::Fenced { by } => Ok(ClaimOutcome::Fenced { by }),
             AfterClaim::ClaimAgain => Ok(ClaimOutcome::Again),
         }
@@ -171,7 +186,10 @@ impl<S: LogStore> LogClient<S> {
         listing: Listing,
     ) -> Result<Claimed, LogError> {
         let restored = self.restored(&listing, listing.restore_point(own))?;
-        let retained = restored.as_ref().map(|r| listing.retained_with(r.number)).unwrap_or_default();
+        // Only what the newest entry of the log keeps: its cleaner may be about to delete everything else.
+        let in_log = listing.kept();
+        let mut retained = restored.as_ref().map(|r| listing.retained_with(r.number)).unwrap_or_default();
+        retained.retain(|c| in_log.contains(&c.number));
         let kept = |c: &CompletedCheckpoint| retained.iter().chain(&restored).any(|r| r.number == c.number);
         let left_over = listing.checkpoints().filter(|c| !kept(c)).collect();
         let manifest = restored.as_ref().map(|r| r.manifest.as_ref());

@@ -3,7 +3,7 @@
 //! Owns: puts with read-back, listings, deletions. Does not own: any decision (see [`super::decide`], [`super::listing`] and
 //! [`crate::checkpoint::cleaner`]). Runs on: the I/O side of the job manager.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,9 +16,13 @@ use super::error::LogError;
 use super::listing::Listing;
 use super::retry::Pauses;
 use super::store::{LogStore, PutResult};
-use crate::checkpoint::cleaner::{CleanPlan, sweep_orphans};
+use crate::checkpoint::cleaner::{CleanPlan, DeletedCheckpoint, sweep_orphans};
 use crate::ids::{AttemptId, EntryNumber, JobName, LogId};
 use crate::io::SharedIo;
+use crate::mutation::{Mutation, on};
+
+/// A listing from which entries vanish while it is read is made anew, so often at most.
+const LISTINGS_AGAIN_MAX: u32 = 16;
 
 /// How a put of an entry ended. There is no third way: a put whose outcome is unknown is not over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,9 @@ pub enum Settled {
     Ours,
     /// Another attempt's entry stands there: stop everything, publish nothing more.
     Fenced,
+    /// Only under [`Mutation::UncertainPutIsFailure`].
+    #[cfg(feature = "mutations")]
+    TakenAsFailed,
 }
 
 /// The log of one job in one store. Clones share it.
@@ -60,15 +67,23 @@ impl<S: LogStore> LogClient<S> {
     /// [`LogError::Unreadable`] names the file; [`LogError::Store`] if the store is away.
     pub async fn listing(&self, known: Option<&Listing>) -> Result<Listing, LogError> {
         let failed = |doing, path: &str, source| self.failed(doing, path, source);
-        let paths = self.store.list(FOLDER).await.map_err(|e| failed("list", FOLDER, e))?;
-        let mut entries = Vec::new();
-        for (number, path) in paths.iter().filter_map(|path| Some((number_in(path)?, path))) {
+        let mut paths = self.store.list(FOLDER).await.map_err(|e| failed("list", FOLDER, e))?;
+        let mut entries = BTreeMap::new();
+        let mut again = 0;
+        while let Some(path) = paths.pop() {
+            let Some(number) = number_in(&path).filter(|n| !entries.contains_key(n)) else { continue };
             if let Some(entry) = known.and_then(|known| known.get(number)) {
-                entries.push((number, entry.clone()));
+                entries.insert(number, entry.clone());
                 continue;
             }
-            // Gone between listing and reading: a cleaner was here.
+            let path = &path;
             let Some(bytes) = self.store.get(path).await.map_err(|e| failed("read", path, e))? else {
+                // Gone between listing and reading: a cleaner was here, and what it cleaned for may have come after the listing.
+                again += 1;
+                if again <= LISTINGS_AGAIN_MAX {
+                    paths = self.store.list(FOLDER).await.map_err(|e| failed("list", FOLDER, e))?;
+                    entries.retain(|number, _| paths.contains(&path_of(*number)));
+                }
                 continue;
             };
             let entry: LogEntry = open(ENTRY_MAGIC, &bytes).map_err(|source| LogError::Unreadable {
@@ -76,19 +91,33 @@ impl<S: LogStore> LogClient<S> {
                 folder: self.store.url().to_owned(),
                 source,
             })?;
-            entries.push((number, Arc::new(entry)));
+            entries.insert(number, Arc::new(entry));
         }
         Ok(entries.into_iter().collect())
     }
 
     /// Puts an entry at `number` and does not return before the outcome is certain, however long that takes.
     pub async fn append(&self, number: EntryNumber, entry: LogEntry) -> Settled {
+        let mut number = number;
+        if on(Mutation::NumbersFromListing)
+            && let Ok(listing) = self.listing(None).await
+        {
+            number = listing.highest().next();
+        }
         strike_before(&entry.body);
         let mut pauses = Pauses::default();
         let settled = loop {
             match self.put_once(number, &entry).await {
                 Ok(ReadBack::Ours) => break Settled::Ours,
+                Ok(ReadBack::Foreign) if on(Mutation::PutPerId) && self.other_id_at(number, &entry).await => {
+                    number = number.next();
+                    continue;
+                }
                 Ok(ReadBack::Foreign) => break Settled::Fenced,
+                #[cfg(feature = "mutations")]
+                Ok(ReadBack::Absent) | Err(_) if on(Mutation::UncertainPutIsFailure) => {
+                    return Settled::TakenAsFailed;
+                }
                 Ok(ReadBack::Absent) => {}
                 Err(error) => {
                     tracing::warn!(entry = number.0, %error, "the put of a log entry is not settled yet")
@@ -115,8 +144,16 @@ impl<S: LogStore> LogClient<S> {
         };
         match decide_after_put(answer) {
             Some(settled) => Ok(settled),
+            None if on(Mutation::UncertainPutIsFailure) && !entry.is_claim() => Ok(ReadBack::Absent),
             None => self.read_back(number, entry.nonce).await,
         }
+    }
+
+    /// Whether an entry of another checkpoint id stands at `number`.
+    async fn other_id_at(&self, number: EntryNumber, own: &LogEntry) -> bool {
+        let Ok(Some(bytes)) = self.store.get(&path_of(number)).await else { return false };
+        let found = open::<LogEntry>(ENTRY_MAGIC, &bytes);
+        own.manifest().is_some() && found.is_ok_and(|found| found.checkpoint_id() != own.checkpoint_id())
     }
 
     async fn read_back(&self, number: EntryNumber, own: Nonce) -> Result<ReadBack, LogError> {
@@ -135,6 +172,7 @@ impl<S: LogStore> LogClient<S> {
 
     /// Deletes what a plan names, entries first. What fails is left for the next time.
     pub async fn clean(&self, plan: CleanPlan) -> Vec<EntryNumber> {
+        let plan = if on(Mutation::CleanerByListing) { self.plan_by_listing(plan).await } else { plan };
         let mut cleaned = Vec::new();
         for checkpoint in plan.delete {
             match self.clean_one(checkpoint.number, &checkpoint.folder, &plan.keep).await {
@@ -145,6 +183,17 @@ impl<S: LogStore> LogClient<S> {
             }
         }
         cleaned
+    }
+
+    /// The softened cleaner: as many of the highest entries as the newest checkpoint keeps stay, whatever they are.
+    async fn plan_by_listing(&self, plan: CleanPlan) -> CleanPlan {
+        let Ok(listing) = self.listing(None).await else { return plan };
+        let Some(newest) = listing.checkpoints().last() else { return plan };
+        let kept = listing.retained_with(newest.number).len() + 1;
+        let high: BTreeSet<_> = listing.iter().rev().take(kept).map(|(number, _)| number).collect();
+        let low = listing.checkpoints().filter(|c| !high.contains(&c.number));
+        let delete = low.map(|c| DeletedCheckpoint { number: c.number, folder: c.folder() }).collect();
+        CleanPlan { delete, keep: BTreeSet::new() }
     }
 
     async fn clean_one(

@@ -163,15 +163,17 @@ impl Listing {
         line
     }
 
-    /// What `--rewind` may name now: the newest checkpoint of the line and those on the line that it retains; newest first.
+    /// What the newest checkpoint entry of the log keeps: itself and what it names, whether or not it is on the line. Whatever else
+    /// still stands, the cleaner of that entry's attempt may be about to delete.
+    pub fn kept(&self) -> Vec<EntryNumber> {
+        let Some(newest) = self.checkpoints().last() else { return Vec::new() };
+        self.retained_with(newest.number).iter().chain([&newest]).map(|c| c.number).collect()
+    }
+
+    /// What `--rewind` may name now: checkpoints on the line that the newest entry of the log keeps; newest first.
     pub fn restorable(&self) -> Vec<CompletedCheckpoint> {
-        let line = self.line();
-        let Some(newest) = line.first() else { return Vec::new() };
-        let retained: Vec<_> = self.retained_with(*newest).iter().map(|c| c.number).collect();
-        line.iter()
-            .filter(|n| *n == newest || retained.contains(n))
-            .filter_map(|n| self.checkpoint(*n))
-            .collect()
+        let kept = self.kept();
+        self.line().into_iter().filter(|n| kept.contains(n)).filter_map(|n| self.checkpoint(n)).collect()
     }
 }
 

@@ -272,7 +272,7 @@ impl Attempt {
         }
         match self.client.append(number, entry).await {
             Settled::Ours => self.last = number,
-            Settled::Fenced => {
+            _ => {
                 self.world.lock().unwrap().fenced += 1;
                 return false;
             }

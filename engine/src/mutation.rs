@@ -1,11 +1,24 @@
 //! Switches that soften one law each, so that the simulation can show that it would notice.
 //!
-//! Owns: which law is soft now, per thread. Does not own: the laws; each switch is asked in the file that owns its law.
+//! Owns: which laws are soft now, per thread. Does not own: the laws; each switch is asked in the file that owns its law.
 //! Runs on: the simulation's thread. Without the cargo feature `mutations`, [`on`] is a constant `false`.
 
-/// A law that a test may soften.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mutation {
+macro_rules! mutations {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// A law that a test may soften.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Mutation {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Mutation {
+            /// Every one of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+mutations! {
     /// A subtask acknowledges before its state is uploaded.
     AckBeforeUpload,
     /// Completion is told when every subtask has acknowledged, before the log entry exists.
@@ -16,17 +29,55 @@ pub enum Mutation {
     RollbackOnAbort,
     /// A sink's state lists only the transaction of its own checkpoint.
     ListsOnlyOwnCheckpoint,
+    /// Recovery sweeps before it commits what is listed.
+    SweepBeforeCommit,
+    /// Pending committables are dealt out at a restore instead of given to everybody.
+    SplitListInRecovery,
+    /// The names of transactions do not tell attempts apart.
+    NameWithoutAttempt,
+    /// A sweep takes transactions of every other attempt, later ones too.
+    SweepWithoutAttemptBound,
+    /// One conditional put per checkpoint id: entries of others, claims too, do not fence.
+    PutPerId,
+    /// A put that was answered with an error counts as not done.
+    UncertainPutIsFailure,
+    /// Splits assigned after the enumerator's snapshot overtake the trigger.
+    AssignmentAfterSnapshot,
+    /// Acknowledgements of an older attempt are accepted.
+    OldAckAccepted,
+    /// A channel that has ended takes no part in alignment: its barriers are dropped.
+    EndedChannelNotAligned,
+    /// A blocked subtask does not read its mail.
+    MailUnreadWhileBlocked,
+    /// A committable is no longer pending when it is handed to the committer.
+    PendingEndsAtHandOver,
+    /// A claim does not say that it restores something else than the newest checkpoint.
+    ExplicitRestoreNotInLog,
+    /// A claimant does not list again after its put.
+    NoSecondListing,
+    /// Every entry goes at the highest listed number + 1.
+    NumbersFromListing,
+    /// The cleaner keeps the highest entries of a listing.
+    CleanerByListing,
+    /// The cleaner deletes what the next entry will not name before that entry stands.
+    CleanerBeforeEntry,
+    /// Files of a checkpoint lie under its id alone.
+    FilesWithoutAttempt,
+    /// An operator counts as ended when the end has come in, and its subtask takes a snapshot before `on_end`.
+    EndedSetEarly,
+    /// A restored subtask that had ended speaks its last word again.
+    OnEndAgain,
 }
 
 impl Mutation {
-    /// Every one of them.
-    pub const ALL: [Self; 5] = [
-        Self::AckBeforeUpload,
-        Self::CommitBeforeCompletion,
-        Self::AlignmentSkipped,
-        Self::RollbackOnAbort,
-        Self::ListsOnlyOwnCheckpoint,
-    ];
+    /// Laws that mask this one: it can be noticed only when they are soft too.
+    pub const fn masked_by(self) -> &'static [Self] {
+        match self {
+            // Given up, yet its transactions stay pending and go with the next one: nothing is lost by it alone.
+            Self::UncertainPutIsFailure => &[Self::RollbackOnAbort],
+            _ => &[],
+        }
+    }
 }
 
 #[cfg(feature = "mutations")]
@@ -36,17 +87,18 @@ mod switch {
     use super::Mutation;
 
     thread_local! {
-        static SOFT: Cell<Option<Mutation>> = const { Cell::new(None) };
+        static SOFT: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// Softens one law on this thread, or none.
+    /// Softens one law on this thread together with those that mask it, or none.
     pub fn set(mutation: Option<Mutation>) {
-        SOFT.set(mutation);
+        let soft = mutation.into_iter().flat_map(|m| m.masked_by().iter().copied().chain([m]));
+        SOFT.set(soft.fold(0, |bits, m| bits | 1 << m as u64));
     }
 
     /// Whether this law is soft on this thread.
     pub fn on(mutation: Mutation) -> bool {
-        SOFT.get() == Some(mutation)
+        SOFT.get() & (1 << mutation as u64) != 0
     }
 }
 

@@ -269,6 +269,25 @@ impl CheckpointCoordinator {
         Some(body)
     }
 
+    /// The softened cleaner of [`crate::mutation::Mutation::CleanerBeforeEntry`]: what the entry being written will not name.
+    #[cfg(feature = "mutations")]
+    pub fn plan_early(&self) -> CleanPlan {
+        let Some(writing) = &self.writing else { return CleanPlan::default() };
+        plan_cleaning(&writing.completed, &writing.retained, &self.uncleaned)
+    }
+
+    /// Gives up the checkpoint that is being written: never, but under
+    /// [`crate::mutation::Mutation::UncertainPutIsFailure`].
+    #[cfg(feature = "mutations")]
+    pub fn give_up_writing(&mut self, now: Moment) -> Option<FailedCheckpoint> {
+        let Writing { checkpoint, completed, .. } = self.writing.take()?;
+        let reason = FailureReason::Expired { missing: Vec::new() };
+        self.ended_at = Some(now);
+        let verdict = self.failures.failed(&reason);
+        let stats = checkpoint.completed(now, completed.number);
+        Some(FailedCheckpoint { id: completed.id(), stats, reason, verdict })
+    }
+
     /// The entry stands: the checkpoint is complete.
     pub fn written(&mut self, now: Moment) -> Option<Completion> {
         let Writing { checkpoint, completed, retained } = self.writing.take()?;

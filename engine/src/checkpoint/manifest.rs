@@ -8,6 +8,7 @@ use tidegate_state::{KeyGroupRange, Redistribution};
 
 use crate::element::CheckpointKind;
 use crate::ids::{AttemptId, CheckpointId, JobName, Lineage, LogId, OperatorUid};
+use crate::mutation::{self, Mutation};
 
 /// A completed checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +103,10 @@ pub const INLINE_STATE_BYTES_MAX: usize = 20 * 1024;
 impl Manifest {
     /// The folder of a checkpoint's own files; the attempt is in it (law 8).
     pub fn folder(id: CheckpointId, attempt: AttemptId) -> String {
-        format!("{id}-{attempt}")
+        match mutation::on(Mutation::FilesWithoutAttempt) {
+            true => format!("{id}"),
+            false => format!("{id}-{attempt}"),
+        }
     }
 
     /// Every file it names.

@@ -14,6 +14,7 @@ use super::watermark_valve::{ValveOutput, WatermarkValve};
 use crate::element::grammar::ChannelGrammar;
 use crate::element::{CheckpointBarrier, Element};
 use crate::ids::CheckpointId;
+use crate::mutation::{self, Mutation};
 use crate::operator::StageElement;
 
 /// The gate.
@@ -33,6 +34,8 @@ pub struct InputGate<T> {
 struct Channel<T> {
     queue: VecDeque<Element<T>>,
     grammar: ChannelGrammar,
+    /// `EndOfData` has come; only barriers follow.
+    ended: bool,
 }
 
 impl<T> InputGate<T> {
@@ -40,7 +43,7 @@ impl<T> InputGate<T> {
     pub fn new(inbox: Inbox<T>) -> Self {
         let count = inbox.channels();
         let channels = (0..count)
-            .map(|_| Channel { queue: VecDeque::new(), grammar: ChannelGrammar::default() })
+            .map(|_| Channel { queue: VecDeque::new(), grammar: ChannelGrammar::default(), ended: false })
             .collect();
         Self {
             inbox,
@@ -79,6 +82,9 @@ impl<T> InputGate<T> {
             let Some(Element::Barrier(barrier)) = self.channels[index].queue.front() else { break };
             let barrier = *barrier;
             self.channels[index].queue.pop_front();
+            if self.channels[index].ended && mutation::on(Mutation::EndedChannelNotAligned) {
+                continue;
+            }
             let outcome = self.aligner.on_barrier(index, barrier);
             self.on_outcome(outcome);
             any = true;
@@ -146,7 +152,10 @@ impl<T> InputGate<T> {
             }
             Element::Watermark(at) => self.valve.on_watermark(index, at),
             Element::Status(status) => self.valve.on_status(index, status),
-            Element::EndOfData => self.valve.on_end(index),
+            Element::EndOfData => {
+                self.channels[index].ended = true;
+                self.valve.on_end(index)
+            }
             Element::Barrier(_) => ValveOutput::Nothing, // noted before
             Element::EndOfPartition => {
                 self.closed += 1;

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::element::{Batch, CheckpointBarrier, EventTime};
 use crate::error::JobError;
+use crate::mutation::{self, Mutation};
 use crate::taskworker::mail::TaskFailure;
 
 /// The stages an operator's output goes to.
@@ -105,7 +106,7 @@ impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> Chained<In, Out, 
             out,
             forward: None,
             next,
-            skip_on_end: ended,
+            skip_on_end: ended && !mutation::on(Mutation::OnEndAgain),
             ended: false,
         }
     }
@@ -200,7 +201,8 @@ impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> AnyStage for Chai
         cx: &mut StageContext,
     ) -> Result<(), TaskFailure> {
         debug_assert!(
-            matches!(self.in_hand, InHand::Nothing) && self.out.batch.is_empty() && self.forward.is_none(),
+            matches!(self.in_hand, InHand::Nothing) && self.out.batch.is_empty() && self.forward.is_none()
+                || mutation::on(Mutation::EndedSetEarly),
             "snapshot law: a barrier passed an element in hand"
         );
         cx.operator = Arc::clone(&self.name);
@@ -242,7 +244,10 @@ impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> Stage<In> for Cha
             StageElement::Records(batch) => self.in_hand = InHand::Records(BatchCursor::new(batch)),
             StageElement::Watermark(at) => self.in_hand = InHand::Watermark(at),
             StageElement::Status(status) => self.forward = Some(StageElement::Status(status)),
-            StageElement::EndOfData => self.in_hand = InHand::End(EndPhase::Timers),
+            StageElement::EndOfData => {
+                self.ended |= mutation::on(Mutation::EndedSetEarly);
+                self.in_hand = InHand::End(EndPhase::Timers);
+            }
         }
         Ok(())
     }

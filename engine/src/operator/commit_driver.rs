@@ -119,6 +119,9 @@ impl<C: Clone> CommitDriver<C> {
         let due: Vec<_> =
             self.pending.iter().filter(|p| p.closed_by <= self.newest_completed).cloned().collect();
         self.handed = due.iter().map(|p| p.name.clone()).collect();
+        if mutation::on(Mutation::PendingEndsAtHandOver) {
+            self.pending.retain(|p| !self.handed.contains(&p.name));
+        }
         due
     }
 
@@ -178,8 +181,9 @@ impl<C: Clone> CommitDriver<C> {
 
 /// The owner rule (law 6): which restored committables this subtask commits, in checkpoint order.
 pub fn owned<C: Clone>(restored: &[Prepared<C>], subtask: u32, parallelism: u32) -> Vec<Prepared<C>> {
-    let mut mine: Vec<Prepared<C>> =
-        restored.iter().filter(|p| p.name.subtask % parallelism == subtask).cloned().collect();
+    let dealt_out = mutation::on(Mutation::SplitListInRecovery);
+    let is_mine = |p: &&Prepared<C>| dealt_out || p.name.subtask % parallelism == subtask;
+    let mut mine: Vec<Prepared<C>> = restored.iter().filter(is_mine).cloned().collect();
     mine.sort_by(|a, b| (a.closed_by, &a.name).cmp(&(b.closed_by, &b.name)));
     mine.dedup_by(|a, b| a.name == b.name);
     mine
@@ -198,7 +202,11 @@ pub fn to_roll_back(
         .filter(|n| {
             n.scope.job == own.scope.job && n.scope.log_id == own.scope.log_id && n.scope.uid == own.scope.uid
         })
-        .filter(|n| n.attempt < own.attempt && n.subtask % parallelism == own.subtask && !listed.contains(n))
+        .filter(|n| {
+            let unbound = mutation::on(Mutation::SweepWithoutAttemptBound) && n.attempt != own.attempt;
+            let lower = n.attempt < own.attempt || unbound;
+            lower && n.subtask % parallelism == own.subtask && !listed.contains(n)
+        })
         .collect()
 }
 

@@ -14,6 +14,7 @@ use super::transaction::{CommitOutcome, TransactionName};
 use crate::api::{Committer, ConnectorError, Prepared, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter};
 use crate::element::Batch;
 use crate::ids::CheckpointId;
+use crate::mutation::{self, Mutation};
 
 /// Commands in flight between a slot and a writer or committer.
 pub const COMMANDS_MAX: usize = 4;
@@ -214,6 +215,9 @@ async fn recover<C: Committer>(
 ) -> Result<(), Stop> {
     fault_point!("sink.recover.before");
     let context = &events.context;
+    if mutation::on(Mutation::SweepBeforeCommit) {
+        sweep(committer, &[], events).await?;
+    }
     let mine = owned(&restored, context.subtask, context.parallelism);
     let mut committed = 0;
     for (index, item) in mine.iter().enumerate() {

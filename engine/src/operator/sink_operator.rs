@@ -24,6 +24,7 @@ use super::{AnyStage, Flow, OperatorPart, Stage, StageContext, StageControl, Sta
 use crate::api::{ConnectorError, Prepared, TwoPhaseContext, TwoPhaseSink};
 use crate::element::{Batch, CheckpointBarrier};
 use crate::ids::{AttemptId, CheckpointId, JobName, Lineage, LogId, OperatorUid};
+use crate::mutation::{self, Mutation};
 use crate::taskworker::mail::{TaskEvent, TaskFailure};
 
 /// Name of the operator list state that holds a sink's pending committables.
@@ -198,7 +199,7 @@ impl<S: TwoPhaseSink> SinkStage<S> {
         if self.phase != Phase::Running {
             return; // canceled: records after the newest checkpoint are dropped with their transaction
         }
-        let mut name = self.context.name.clone();
+        let mut name = self.own_name();
         name.opened_after = self.last_barrier;
         let records = batch.len() as u64;
         match self.writer.try_send(WriterCommand::Write(name, batch)) {
@@ -257,13 +258,21 @@ impl<S: TwoPhaseSink> SinkStage<S> {
 
     fn on_prepared(&mut self, id: CheckpointId, committable: Option<S::Committable>, cx: &mut StageContext) {
         self.prepares_in_flight -= 1;
-        let mut name = self.context.name.clone();
+        let mut name = self.own_name();
         name.opened_after = self.opened_after(id);
         self.barriers_seen.retain(|(barrier, _)| *barrier != id);
         let prepared = committable.map(|committable| Prepared { name, closed_by: id, committable });
         let listed = self.driver.on_prepared(id, prepared);
         let stored: Vec<StoredCommittable<S::Committable>> = listed.into_iter().map(Into::into).collect();
         cx.late_parts.push((id, self.part(Some(stored))));
+    }
+
+    fn own_name(&self) -> TransactionName {
+        let mut name = self.context.name.clone();
+        if mutation::on(Mutation::NameWithoutAttempt) {
+            name.attempt = AttemptId(0);
+        }
+        name
     }
 
     /// The barrier before `id`: what the transaction that `id` closed was opened after.
@@ -278,7 +287,11 @@ impl<S: TwoPhaseSink> SinkStage<S> {
     fn part(&self, committables: Option<Vec<StoredCommittable<S::Committable>>>) -> OperatorPart {
         let comes_later = committables.is_none();
         let pending = committables.filter(|list| !list.is_empty());
-        let lists = pending.map(|list| (COMMITTABLES.to_owned(), Redistribution::Union, encode_list(&list)));
+        let redistribution = match mutation::on(Mutation::SplitListInRecovery) {
+            true => Redistribution::Split,
+            false => Redistribution::Union,
+        };
+        let lists = pending.map(|list| (COMMITTABLES.to_owned(), redistribution, encode_list(&list)));
         let uid = self.context.name.scope.uid.clone();
         OperatorPart { uid, keyed: None, lists: lists.into_iter().collect(), ended: false, comes_later }
     }
@@ -366,7 +379,10 @@ impl<S: TwoPhaseSink> AnyStage for SinkStage<S> {
         cx: &mut StageContext,
     ) -> Result<(), TaskFailure> {
         cx.operator = Arc::clone(&self.name);
-        debug_assert!(self.in_hand.is_none(), "snapshot law: a barrier passed an element in hand");
+        debug_assert!(
+            self.in_hand.is_none() || mutation::on(Mutation::EndedSetEarly),
+            "snapshot law: a barrier passed an element in hand"
+        );
         self.driver.on_barrier(barrier.id, barrier.newest_completed).map_err(|e| TaskFailure::Operator {
             operator: self.name.to_string(),
             message: e.to_string(),

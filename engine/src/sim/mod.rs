@@ -13,6 +13,7 @@
 //! it tests. Runs on: one thread.
 
 pub mod blow;
+pub mod campaign;
 pub mod clock;
 pub mod coverage;
 pub mod database;
@@ -27,6 +28,7 @@ pub mod process;
 pub mod report;
 pub mod rng;
 pub mod scenario;
+pub mod shrink;
 pub mod simulation;
 pub mod sink;
 pub mod source;
@@ -38,8 +40,10 @@ pub mod xa_client;
 pub mod xa_database;
 pub mod xa_sink;
 
+pub use campaign::{Campaign, MINIMUM};
 pub use coverage::{Area, Coverage};
 pub use options::SimOptions;
 pub use report::{SimFailure, SimReport, Timeline};
 pub use rng::Rng;
+pub use shrink::shrink;
 pub use simulation::Simulation;

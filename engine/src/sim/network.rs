@@ -6,6 +6,7 @@
 //!
 //! Owns: messages on their way. Does not own: what is said. Runs on: the simulation's thread.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,6 +19,13 @@ use crate::taskworker::mail::TaskEvent;
 
 /// A late message takes so many microseconds at most.
 const LATE_US_MAX: u64 = 600_000;
+
+/// Acknowledgements that are remembered.
+const ACKS_MAX: usize = 8;
+/// Each of them comes so often to a later attempt,
+const REPLAYS: u32 = 4;
+/// within this time.
+const REPLAY_US_MAX: u64 = 160_000;
 
 /// All messages on their way.
 #[derive(Debug)]
@@ -35,6 +43,8 @@ pub struct Network {
 struct State {
     rng: Rng,
     late: Vec<Late>,
+    /// The newest acknowledgements, which may come to a later attempt.
+    acks: VecDeque<Packet>,
 }
 
 #[derive(Debug)]
@@ -62,7 +72,7 @@ impl Network {
         calm: Arc<AtomicBool>,
         coverage: SharedCoverage,
     ) -> Arc<Self> {
-        let state = Mutex::new(State { rng, late: Vec::new() });
+        let state = Mutex::new(State { rng, late: Vec::new(), acks: VecDeque::new() });
         Arc::new(Self { clock, calm, coverage, fault_one_in, state })
     }
 
@@ -85,6 +95,34 @@ impl Network {
                 Packet::Report(_) => "report of another process",
             };
             self.coverage.count(Area::Injected, what);
+        }
+        drop(state);
+        self.replay_acks(heir);
+    }
+
+    /// The newest acknowledgements come once more, to a process that has another attempt by then.
+    pub fn replay_acks(&self, process: u32) {
+        if self.fault_one_in == 0 || self.calm.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut state = self.state();
+        for packet in std::mem::take(&mut state.acks) {
+            for _ in 0..REPLAYS {
+                let due = self.clock.micros() + state.rng.below(REPLAY_US_MAX);
+                state.late.push(Late { process, due, packet: packet.clone() });
+            }
+        }
+    }
+
+    fn remember(&self, packet: &Packet) {
+        let is_ack =
+            |p: &Packet| matches!(p, Packet::Report(r) if matches!(r.event, TaskEvent::Acknowledge(_)));
+        if self.fault_one_in > 0 && is_ack(packet) {
+            let mut state = self.state();
+            state.acks.push_back(packet.clone());
+            if state.acks.len() > ACKS_MAX {
+                state.acks.pop_front();
+            }
         }
     }
 
@@ -150,6 +188,7 @@ pub struct ProcessNetwork {
 
 impl Delivery for ProcessNetwork {
     fn carry(&self, packet: Packet, arrive: &mut dyn FnMut(Packet)) {
+        self.network.remember(&packet);
         let fate = self.network.fate(&packet);
         self.network.count(fate, &packet);
         match fate {

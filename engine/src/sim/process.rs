@@ -43,6 +43,7 @@ pub struct Process {
     pub explicit: Option<ExplicitRestore>,
     /// Whether a checkpoint of its attempt has failed and none has completed since.
     pub failed_before: bool,
+    in_flight: u32,
 }
 
 impl std::fmt::Debug for Process {
@@ -76,6 +77,7 @@ impl Process {
             standing: Standing::No,
             explicit,
             failed_before: false,
+            in_flight: 0,
         }
     }
 
@@ -121,6 +123,13 @@ impl Process {
             notices.push(notice);
         }
         notices
+    }
+
+    /// Whether two checkpoints are in flight, where that was not so at the last look.
+    pub fn has_two_in_flight(&mut self) -> bool {
+        let in_flight = self.execution.attempt().map_or(0, |a| a.master().checkpoints_in_flight());
+        let before = std::mem::replace(&mut self.in_flight, in_flight);
+        in_flight >= 2 && before < 2
     }
 
     /// Parallelism of each vertex.

@@ -31,6 +31,8 @@ pub struct SimReport {
     pub restarts: u64,
     /// Batches that a channel of the busiest exchange has carried at least, in the middle of all channels.
     pub batches_per_channel: u64,
+    /// Whether it ended because a transaction that somebody had rolled back by hand was reported lost.
+    pub ended_in_loss: bool,
     /// Checksum of the whole run: two runs of one seed give the same.
     pub fingerprint: u64,
     /// What it came upon.

@@ -166,10 +166,12 @@ impl Simulation {
         self.resume_due();
         if !self.draining {
             self.write_input();
-            match self.striker.next(self.report.steps, self.report.completed, self.all_written()) {
-                Next::Step => {}
-                Next::Fall(fall) => self.fall(fall, None),
-                Next::KillFirst => self.kill_newest(BETWEEN_STEPS),
+            if self.processes.iter().any(Process::runs) {
+                match self.striker.next(self.report.steps, self.report.completed, self.all_written()) {
+                    Next::Step => {}
+                    Next::Fall(fall) => self.fall(fall, None),
+                    Next::KillFirst => self.kill_newest(BETWEEN_STEPS),
+                }
             }
         }
         let stepped = catch_unwind(AssertUnwindSafe(|| self.step()));
@@ -373,6 +375,9 @@ impl Simulation {
     fn after_step(&mut self, at: usize, stepped: Stepped) -> Result<Option<End>, String> {
         let process = &mut self.processes[at];
         let (id, notices) = (process.id, process.take_notices());
+        if process.has_two_in_flight() {
+            self.world.coverage.count(Area::Event, "two checkpoints in flight");
+        }
         for notice in notices {
             self.take_notice(id, notice)?;
         }

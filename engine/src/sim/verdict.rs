@@ -58,6 +58,7 @@ impl Simulation {
             ExecutionNotice::Restarting { cause, after } => {
                 self.report.restarts += 1;
                 self.count(Area::Event, "restart inside the process");
+                self.world.network.replay_acks(id);
                 self.say(Some(id), format!("restarts after {after:?}: {cause}"));
                 if cause.contains("panicked") {
                     return Err(cause);
@@ -131,7 +132,9 @@ impl Simulation {
         id: u32,
         result: Result<JobOutcome, EngineError>,
     ) -> Result<Option<End>, String> {
-        let explicit = self.processes.iter().any(|p| p.id == id && p.explicit.is_some());
+        // A zombie may have completed another checkpoint between the decision to rewind and the look at the log.
+        let raced = self.report.pauses > 0;
+        let explicit = raced && self.processes.iter().any(|p| p.id == id && p.explicit.is_some());
         let text = result.as_ref().map_or_else(|e| crate::error::chain_text(e), |o| format!("{o:?}"));
         self.say(Some(id), format!("ends: {text}"));
         match result {
@@ -170,6 +173,7 @@ impl Simulation {
         match &self.hand {
             Hand::Done(name) if *name == lost.name && lost.closed_by > lost.name.opened_after => {
                 self.count(Area::Event, "a transaction rolled back by hand was reported lost");
+                self.report.ended_in_loss = true;
                 self.remove(id);
                 Ok(Some(End::Lost(lost)))
             }

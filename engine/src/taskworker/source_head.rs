@@ -14,6 +14,7 @@ use super::head::{Head, Taken};
 use crate::api::{ConnectorError, ReadStatus, SourceOutput, SplitReader};
 use crate::element::CheckpointBarrier;
 use crate::ids::{CheckpointId, OperatorUid};
+use crate::mutation::{self, Mutation};
 use crate::operator::{AnyStage, OperatorPart, Stage, StageContext, StageElement};
 use crate::taskworker::mail::{MailBody, TaskFailure};
 
@@ -159,7 +160,10 @@ impl<R: SplitReader> Head for SourceHead<R> {
     }
 
     fn source_mail(&mut self, mail: MailBody) -> Result<(), TaskFailure> {
-        self.mail.push_back(mail);
+        match (&mail, mutation::on(Mutation::AssignmentAfterSnapshot)) {
+            (MailBody::AssignSplits { .. }, true) => self.mail.push_front(mail),
+            _ => self.mail.push_back(mail),
+        }
         self.apply_mail()
     }
 

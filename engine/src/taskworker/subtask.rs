@@ -22,6 +22,7 @@ use crate::clock::{Moment, SharedClock};
 use crate::element::CheckpointBarrier;
 use crate::ids::{AttemptId, CheckpointId, SubtaskId};
 use crate::io::Waker;
+use crate::mutation::{self, Mutation};
 use crate::operator::{Flow, OperatorPart, StageContext, StageControl, StageLimits};
 
 /// What a step came to.
@@ -91,6 +92,10 @@ pub struct Subtask {
     life: Life,
     last_seq: u64,
     recovered: bool,
+    /// The last step found the chain blocked.
+    blocked: bool,
+    /// Under [`Mutation::EndedSetEarly`]: a snapshot was taken in front of the end.
+    ended_early: bool,
     end_in_chain: bool,
     ended: bool,
     first_barrier: Option<Moment>,
@@ -122,6 +127,8 @@ impl Subtask {
             life: Life::Running,
             last_seq: 0,
             recovered: false,
+            blocked: false,
+            ended_early: false,
             end_in_chain: false,
             ended: false,
             first_barrier: None,
@@ -175,7 +182,8 @@ impl Subtask {
     }
 
     fn try_step(&mut self) -> Result<Step, TaskFailure> {
-        let mut progress = self.take_mail()?;
+        let unread = self.blocked && mutation::on(Mutation::MailUnreadWhileBlocked);
+        let mut progress = !unread && self.take_mail()?;
         progress |= self.head.chain().poll(&mut self.cx)?;
         progress |= self.head.note();
         self.note_barrier_time();
@@ -198,7 +206,14 @@ impl Subtask {
 
     /// What is in hand, then a barrier, then input.
     fn step_chain(&mut self) -> Result<bool, TaskFailure> {
-        match self.head.chain().resume(&mut self.cx)? {
+        if mutation::on(Mutation::EndedSetEarly) && self.end_in_chain && !self.ended && !self.ended_early {
+            let Some(barrier) = self.head.take_barrier() else { return Ok(false) };
+            self.ended_early = true;
+            return self.snapshot(&barrier).map(|()| true);
+        }
+        let flow = self.head.chain().resume(&mut self.cx)?;
+        self.blocked = flow == Flow::Blocked;
+        match flow {
             Flow::More => return Ok(true),
             Flow::Blocked => return Ok(false),
             Flow::Idle => {}
@@ -220,7 +235,9 @@ impl Subtask {
         if taken == Taken::Nothing {
             return Ok(false);
         }
-        self.head.chain().resume(&mut self.cx)?;
+        if !(self.end_in_chain && mutation::on(Mutation::EndedSetEarly)) {
+            self.head.chain().resume(&mut self.cx)?;
+        }
         Ok(true)
     }
 

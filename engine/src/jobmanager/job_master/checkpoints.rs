@@ -101,6 +101,10 @@ impl JobMaster {
         }
         let committed = self.commits.per_sink();
         if let Some(body) = self.coordinator.begin_write(number, self.wall_ms, committed) {
+            #[cfg(feature = "mutations")]
+            if on(Mutation::CleanerBeforeEntry) {
+                self.actions.push(MasterAction::Clean(self.coordinator.plan_early()));
+            }
             self.append(body);
         }
     }
@@ -116,6 +120,16 @@ impl JobMaster {
         }
         if outcome == Settled::Fenced {
             return self.end(AttemptEnd::Fenced { at: number });
+        }
+        #[cfg(feature = "mutations")]
+        if outcome == Settled::TakenAsFailed {
+            self.log.failed();
+            match self.coordinator.give_up_writing(self.now) {
+                Some(failed) => self.given_up(failed),
+                None if self.phase == Phase::WritingFinished => self.append(EntryBody::Finished),
+                None => {}
+            }
+            return;
         }
         self.log.stands();
         if self.phase == Phase::WritingFinished {

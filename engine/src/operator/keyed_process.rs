@@ -16,6 +16,10 @@ use crate::ids::OperatorUid;
 /// Records whose state is fetched together, before the first of them is handled.
 const RECORDS_AHEAD: usize = 32;
 
+/// Entries copied in one step at most, but for those of one look ahead: after a freeze the first write to a page copies it, and a
+/// batch of records that are far from each other would copy most of a table in one step.
+const COPIED_PER_STEP_MAX: u64 = 32_768;
+
 /// What a keyed function knows of the record or timer it handles.
 pub struct KeyedContext<'a, K> {
     key: &'a K,
@@ -188,7 +192,11 @@ where
     fn process(&mut self, input: &mut BatchCursor<In>, out: &mut Output<Out>) -> Result<Progress, JobError> {
         // Most functions emit about one record for each: room for that, once a batch.
         out.batch.values.reserve(input.rest().len().min(out.capacity));
+        let copied_before = S::copied_entries(&self.tables);
         while !input.is_empty() {
+            if S::copied_entries(&self.tables) - copied_before > COPIED_PER_STEP_MAX {
+                return Ok(Progress::More);
+            }
             self.look_ahead(input.rest());
             for (key, hash) in self.ahead.drain(..) {
                 let Some((record, time)) = input.next() else { break };
@@ -237,3 +245,6 @@ where
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 //! Owns: puts with read-back, listings, deletions. Does not own: any decision (see [`super::decide`], [`super::listing`] and
 //! [`crate::checkpoint::cleaner`]). Runs on: the I/O side of the job manager.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -67,10 +67,11 @@ impl<S: LogStore> LogClient<S> {
     /// [`LogError::Unreadable`] names the file; [`LogError::Store`] if the store is away.
     pub async fn listing(&self, known: Option<&Listing>) -> Result<Listing, LogError> {
         let failed = |doing, path: &str, source| self.failed(doing, path, source);
-        let mut paths = self.store.list(FOLDER).await.map_err(|e| failed("list", FOLDER, e))?;
+        let listed = self.store.list(FOLDER).await.map_err(|e| failed("list", FOLDER, e))?;
+        let mut paths = VecDeque::from(listed);
         let mut entries = BTreeMap::new();
         let mut again = 0;
-        while let Some(path) = paths.pop() {
+        while let Some(path) = paths.pop_front() {
             let Some(number) = number_in(&path).filter(|n| !entries.contains_key(n)) else { continue };
             if let Some(entry) = known.and_then(|known| known.get(number)) {
                 entries.insert(number, entry.clone());
@@ -81,7 +82,7 @@ impl<S: LogStore> LogClient<S> {
                 // Gone between listing and reading: a cleaner was here, and what it cleaned for may have come after the listing.
                 again += 1;
                 if again <= LISTINGS_AGAIN_MAX {
-                    paths = self.store.list(FOLDER).await.map_err(|e| failed("list", FOLDER, e))?;
+                    paths = self.store.list(FOLDER).await.map_err(|e| failed("list", FOLDER, e))?.into();
                     entries.retain(|number, _| paths.contains(&path_of(*number)));
                 }
                 continue;

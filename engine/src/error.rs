@@ -150,6 +150,20 @@ pub enum EngineError {
     /// The checkpoint was written by a job of another shape.
     #[error(transparent)]
     Refused(Box<crate::checkpoint::restore_check::RestoreRefusal>),
+    /// An orderly cancel takes too long: user code does not return, or a server does not answer.
+    #[error(
+        "job \"{job}\" was not canceled in order within {} s and was stopped; still waiting for {waiting}\n  \
+         help: nothing is lost: the next start commits or rolls back what is prepared",
+        after.as_secs()
+    )]
+    CancelTimedOut {
+        /// The job.
+        job: JobName,
+        /// How long it was waited for.
+        after: std::time::Duration,
+        /// Names of the subtasks that have not answered.
+        waiting: String,
+    },
     /// User code does not return: its thread cannot be ended, so the process has to be.
     #[error(
         "job \"{job}\": a slot did not return within {} s after its attempt had ended; the process ends\n  \

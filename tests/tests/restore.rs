@@ -17,7 +17,11 @@ fn numbers() -> Datagen<u64, impl Fn(u64) -> u64 + Clone + Send + 'static> {
 }
 
 /// A job that keeps `states` per key and emits what `see` reads from them.
-fn job<S>(uid: &str, states: S, see: fn(&mut S::Handles<'_>) -> Result<i64>) -> (StreamEnvironment, CollectSink<i64>)
+fn job<S>(
+    uid: &str,
+    states: S,
+    see: fn(&mut S::Handles<'_>) -> Result<i64>,
+) -> (StreamEnvironment, CollectSink<i64>)
 where
     S: StateDeclaration<u64>,
 {
@@ -114,7 +118,10 @@ fn a_missing_operator_is_refused_unless_its_state_may_be_dropped() {
     let storage = memory();
     first_run(&storage);
     let renamed = || {
-        job("renamed", value::<Small>("totals"), |state| Ok(state.update(|t| t.orders += 1).map(|t| t.orders as i64)?)).0
+        job("renamed", value::<Small>("totals"), |state| {
+            Ok(state.update(|t| t.orders += 1).map(|t| t.orders as i64)?)
+        })
+        .0
     };
     let text = refusal(&storage, renamed(), checkpoints_every(20));
     assert!(text.contains("\"total\"") && text.contains("allow-non-restored-state"), "{text}");

@@ -47,6 +47,8 @@ pub enum RunError {
 const USAGE: u8 = 2;
 /// Another attempt has taken the job over.
 const FENCED: u8 = 3;
+/// User code or a server did not return in time, so that the process had to be ended.
+const STUCK: u8 = 4;
 /// Everything else.
 const FAILURE: u8 = 1;
 
@@ -56,6 +58,7 @@ impl RunError {
         match self {
             Self::Settings(_) | Self::Fault(_) => USAGE,
             Self::Engine(EngineError::Fenced { .. }) => FENCED,
+            Self::Engine(EngineError::SlotStuck { .. } | EngineError::CancelTimedOut { .. }) => STUCK,
             Self::Engine(EngineError::Settings { .. }) => USAGE,
             Self::Engine(EngineError::Storage(storage)) => match &**storage {
                 StorageError::UnknownScheme { .. }

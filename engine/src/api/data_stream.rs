@@ -165,6 +165,14 @@ impl<T: Clone + Send + 'static> DataStream<T> {
         self
     }
 
+    /// Says that the last operator's function may block (a call over the network, a sleep): its subtasks then have threads of their
+    /// own, and hold nobody up but those behind them.
+    #[must_use]
+    pub fn blocking(self) -> Self {
+        self.nodes.iter().for_each(|n| self.env.change(*n, |info| info.blocking = true));
+        self
+    }
+
     /// Gives the last operator its own number of subtasks.
     #[must_use]
     pub fn parallelism(self, subtasks: u32) -> Self {

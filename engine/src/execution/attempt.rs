@@ -22,7 +22,7 @@ use crate::jobmanager::{
 };
 use crate::taskworker::mail::TaskReport;
 use crate::taskworker::restore::Restored;
-use crate::taskworker::slot_pool::{BuildSubtasks, SlotPool};
+use crate::taskworker::slot_pool::{BuildSubtasks, Placement, SlotPool};
 use crate::taskworker::subtask::{REPORT_CAPACITY, Step, Subtask};
 
 /// Results of the master's I/O that wait for it.
@@ -85,11 +85,13 @@ impl Subtasks {
                 wirings.into_iter().map(|w| build_subtask(graph, setup, w)).collect::<Result<_, _>>()?;
             return Ok((Self::Inline(subtasks), mailboxes));
         };
-        let mut pool = SlotPool::start(threads, &setup.clock)?;
-        let (wirings, mailboxes) = wire(graph, setup.channel_credits, |slot| pool.waker(slot));
+        let placement = Placement::new(graph, threads);
+        let mut pool = SlotPool::start(placement.threads(), &setup.clock)?;
+        let waker = |id| pool.waker(placement.thread_of(id));
+        let (wirings, mailboxes) = wire(graph, setup.channel_credits, waker);
         let mut shares: Vec<Vec<SubtaskWiring>> = (0..pool.len()).map(|_| Vec::new()).collect();
         for wiring in wirings {
-            shares[pool.thread_of(wiring.id.index)].push(wiring);
+            shares[placement.thread_of(wiring.id)].push(wiring);
         }
         let work = shares.into_iter().map(|share| {
             let (graph, setup) = (graph.clone(), setup.clone());
@@ -225,6 +227,11 @@ impl Attempt {
     /// When the master wants to be stepped if nothing happens before.
     pub fn next_timer(&self) -> Option<Moment> {
         self.master.next_timer()
+    }
+
+    /// Calls that blocked a thread of the I/O side and have not returned.
+    pub fn io_scope(&self) -> Arc<IoScope> {
+        Arc::clone(&self.scope)
     }
 
     /// Asks something of the job.

@@ -44,6 +44,8 @@ pub struct ExecutionConfig {
     pub restore: RestoreFrom,
     /// Drop state of operators that are no longer in the job.
     pub allow_non_restored_state: bool,
+    /// An orderly cancel, or a slot after its attempt's end, may take so long, in milliseconds; then the process is ended.
+    pub cancellation_timeout_ms: u64,
     /// What follows a failure.
     pub restart: RestartStrategy,
 }
@@ -58,6 +60,7 @@ impl Default for ExecutionConfig {
             checkpoints: CheckpointConfig::default(),
             restore: RestoreFrom::Latest,
             allow_non_restored_state: false,
+            cancellation_timeout_ms: 10_000,
             restart: RestartStrategy::default(),
         }
     }
@@ -85,6 +88,10 @@ impl ExecutionConfig {
     /// Whether there is a log.
     pub fn has_checkpoints(&self) -> bool {
         self.checkpoints.mode != CheckpointMode::None
+    }
+
+    pub(crate) fn cancellation_timeout(&self) -> Duration {
+        Duration::from_millis(self.cancellation_timeout_ms)
     }
 
     pub(crate) fn limits(&self) -> StageLimits {

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use super::attempt::{Attempt, AttemptSetup, Slots};
 use super::config::{ExecutionConfig, RestoreFrom};
 use super::delivery::{SharedDelivery, Straight};
+use super::io_scope::IoScope;
 use super::start::{StartSetup, Started, start};
 use crate::api::AnyEnumerator;
 use crate::checkpoint::commit_log::{LogClient, NonceSource};
@@ -49,8 +50,10 @@ pub struct ExecutionSetup {
     pub seed: u128,
 }
 
-/// A slot that has not returned this long after its attempt's end ends the process.
-pub const CANCELLATION_TIMEOUT: Duration = Duration::from_secs(10);
+/// A failed attempt's blocking calls (a commit under way) are waited for so long before the next attempt recovers.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Between two looks at them.
+const JOIN_PAUSE: Duration = Duration::from_millis(5);
 
 /// How a job ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +107,8 @@ enum State {
     Running(Box<Attempt>),
     Waiting {
         until: Moment,
+        /// The failed attempt's I/O: a commit under way is waited for, bounded, before recovery begins.
+        before: Option<Arc<IoScope>>,
     },
     /// The attempt has ended in order; files that no entry names are being deleted.
     Sweeping {
@@ -164,7 +169,7 @@ impl JobExecution {
             log: None,
             attempts: 0,
             claimed_once: false,
-            state: State::Waiting { until: now },
+            state: State::Waiting { until: now, before: None },
             notices: VecDeque::new(),
             delivery: Arc::new(Straight),
             setup,
@@ -214,6 +219,22 @@ impl JobExecution {
         self.state = State::Over;
     }
 
+    /// How long an orderly cancel may take.
+    pub fn cancellation_timeout(&self) -> Duration {
+        self.setup.config.cancellation_timeout()
+    }
+
+    /// An orderly cancel has not ended in time: stops at once. What is prepared is settled by the next start.
+    pub fn give_up_cancel(&mut self) -> EngineError {
+        let job = self.plan.job.clone();
+        let waiting = self.attempt().map_or_else(Vec::new, |attempt| attempt.master().not_canceled());
+        if let State::Running(attempt) = &mut self.state {
+            let _ = attempt.stop_slots(Duration::ZERO);
+        }
+        self.stop();
+        EngineError::CancelTimedOut { job, after: self.cancellation_timeout(), waiting: waiting.join(", ") }
+    }
+
     /// What people may want to see.
     pub fn take_notice(&mut self) -> Option<ExecutionNotice> {
         if let State::Running(attempt) = &mut self.state {
@@ -228,10 +249,14 @@ impl JobExecution {
     pub fn step(&mut self) -> ExecutionStep {
         match &mut self.state {
             State::Over => ExecutionStep::Idle(None),
-            State::Waiting { until } => {
-                let until = *until;
-                if self.setup.clock.now() < until {
+            State::Waiting { until, before } => {
+                let (now, until) = (self.setup.clock.now(), *until);
+                let under_way = before.as_ref().is_some_and(|scope| scope.blocking_calls() > 0);
+                if now < until {
                     return ExecutionStep::Idle(Some(until));
+                }
+                if under_way && now < until + JOIN_TIMEOUT {
+                    return ExecutionStep::Idle(Some(now + JOIN_PAUSE));
                 }
                 self.begin();
                 ExecutionStep::Progress
@@ -407,11 +432,12 @@ impl JobExecution {
     }
 
     fn ended(&mut self, end: AttemptEnd) -> ExecutionStep {
+        let after = self.cancellation_timeout();
         if let State::Running(attempt) = &mut self.state
-            && !attempt.stop_slots(CANCELLATION_TIMEOUT)
+            && !attempt.stop_slots(after)
         {
             let job = self.plan.job.clone();
-            return self.over(Err(EngineError::SlotStuck { job, after: CANCELLATION_TIMEOUT }));
+            return self.over(Err(EngineError::SlotStuck { job, after }));
         }
         while let State::Running(attempt) = &mut self.state {
             let Some(notice) = attempt.take_notice() else { break };
@@ -460,7 +486,8 @@ impl JobExecution {
         let now = self.setup.clock.now();
         if restartable && let RestartDecision::RestartAfter(after) = self.restarts.failed(now) {
             self.notices.push_back(ExecutionNotice::Restarting { cause, after });
-            self.state = State::Waiting { until: now + after };
+            let before = self.attempt().map(|attempt| attempt.io_scope());
+            self.state = State::Waiting { until: now + after, before };
             return ExecutionStep::Progress;
         }
         let job = self.plan.job.clone();

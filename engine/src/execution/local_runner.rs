@@ -105,13 +105,16 @@ impl LocalRunner {
     /// # Errors
     /// Why the job did not end well.
     pub fn run(&mut self, mut watch: impl FnMut(&ExecutionNotice)) -> Result<JobOutcome, EngineError> {
-        let mut canceled = false;
+        let mut cancel_by = None;
         loop {
-            if !canceled && self.cancel.wanted.load(Ordering::Acquire) {
-                canceled = true;
+            if cancel_by.is_none() && self.cancel.wanted.load(Ordering::Acquire) {
+                cancel_by = Some(self.clock.now() + self.execution.cancellation_timeout());
                 if let Some(outcome) = self.execution.control(Control::Cancel) {
                     return Ok(outcome);
                 }
+            }
+            if cancel_by.is_some_and(|by| self.clock.now() >= by) {
+                return Err(self.execution.give_up_cancel());
             }
             let step = self.execution.step();
             while let Some(notice) = self.execution.take_notice() {

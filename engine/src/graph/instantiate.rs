@@ -74,15 +74,19 @@ fn one_to_one(graph: &JobGraph, edge: &Edge) -> bool {
     edge.spread.is_forward() && graph.parallelism_of(edge.from) == graph.parallelism_of(edge.to)
 }
 
-/// Makes every channel and mailbox. `waker` gives the waker of a slot.
-pub fn wire(graph: &JobGraph, credits: u32, waker: impl Fn(u32) -> Waker) -> (Vec<SubtaskWiring>, Mailboxes) {
+/// Makes every channel and mailbox. `waker` wakes the thread of a subtask.
+pub fn wire(
+    graph: &JobGraph,
+    credits: u32,
+    waker: impl Fn(SubtaskId) -> Waker,
+) -> (Vec<SubtaskWiring>, Mailboxes) {
     let (mut wirings, mut mailboxes) = (Vec::new(), Mailboxes::new());
     for vertex in &graph.vertices {
         for index in 0..vertex.parallelism {
             let id = SubtaskId { vertex: vertex.id, index };
             let (mail_tx, mail) = crossbeam_channel::bounded(MAIL_CAPACITY);
-            mailboxes.insert(id, (mail_tx, waker(index)));
-            let waker = waker(index);
+            mailboxes.insert(id, (mail_tx, waker(id)));
+            let waker = waker(id);
             wirings.push(SubtaskWiring { id, waker, inbox: None, senders: HashMap::new(), mail });
         }
     }
@@ -96,18 +100,23 @@ pub fn wire(graph: &JobGraph, credits: u32, waker: impl Fn(u32) -> Waker) -> (Ve
         }
         for to in 0..vertex.parallelism {
             let ends = ends_of(graph, &inputs, to);
-            let sending: Vec<Waker> = ends.iter().map(|(_, from)| waker(*from)).collect();
+            let sending = ends.iter().map(|(edge, from)| waker(sending_subtask(graph, *edge, *from)));
+            let sending: Vec<Waker> = sending.collect();
             let node = &graph.nodes[head.0].node;
-            let (senders, inbox) = node.inbox(&sending, credits, &waker(to));
-            wirings[position[&SubtaskId { vertex: vertex.id, index: to }]].inbox = Some(inbox);
+            let id = SubtaskId { vertex: vertex.id, index: to };
+            let (senders, inbox) = node.inbox(&sending, credits, &waker(id));
+            wirings[position[&id]].inbox = Some(inbox);
             for ((edge, from), sender) in ends.into_iter().zip(senders) {
-                let vertex = graph.vertex_of(graph.edges[edge].from).id;
-                let sending = &mut wirings[position[&SubtaskId { vertex, index: from }]];
+                let sending = &mut wirings[position[&sending_subtask(graph, edge, from)]];
                 sending.senders.entry(edge).or_default().push(sender);
             }
         }
     }
     (wirings, mailboxes)
+}
+
+fn sending_subtask(graph: &JobGraph, edge: usize, index: u32) -> SubtaskId {
+    SubtaskId { vertex: graph.vertex_of(graph.edges[edge].from).id, index }
 }
 
 /// The channels of receiving subtask `to`: (edge, sending subtask).

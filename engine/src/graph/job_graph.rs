@@ -1,6 +1,6 @@
 //! The stream graph as recorded, and its chaining into vertices.
 //!
-//! Owns: nodes, edges, the rule of chaining (a forward edge between neighbours of one parallelism, and no other input), checks at
+//! Owns: nodes, edges, the rule of chaining (a forward edge between neighbours of one parallelism, and no other input; functions that may block only among themselves), checks at
 //! submit, the fingerprint. Does not own: building subtasks. Runs on: `main`.
 
 use std::collections::BTreeSet;
@@ -33,6 +33,8 @@ pub struct Vertex {
     pub id: VertexId,
     /// Number of subtasks.
     pub parallelism: u32,
+    /// Whether its functions may block: then its subtasks have threads of their own.
+    pub blocking: bool,
     /// Its nodes, in topological order.
     pub nodes: Vec<NodeId>,
 }
@@ -137,6 +139,7 @@ impl JobGraph {
         edge.spread.is_forward()
             && self.inputs(edge.to).count() == 1
             && self.parallelism_of(edge.from) == self.parallelism_of(edge.to)
+            && self.nodes[edge.from.0].info.blocking == self.nodes[edge.to.0].info.blocking
     }
 
     fn make_vertices(&mut self) {
@@ -149,7 +152,9 @@ impl JobGraph {
                 Some(vertex) => vertex.nodes.push(node),
                 None => {
                     let id = VertexId(u32::try_from(vertices.len()).unwrap_or(u32::MAX));
-                    vertices.push(Vertex { id, parallelism: self.parallelism_of(node), nodes: vec![node] });
+                    let (parallelism, blocking) =
+                        (self.parallelism_of(node), self.nodes[index].info.blocking);
+                    vertices.push(Vertex { id, parallelism, blocking, nodes: vec![node] });
                 }
             }
         }

@@ -35,6 +35,8 @@ pub struct NodeInfo {
     pub has_on_end: bool,
     /// For a sink: whether prepared transactions hold row locks.
     pub holds_locks: bool,
+    /// Whether its functions may block: then its subtasks have threads of their own.
+    pub blocking: bool,
     /// Own parallelism, if it was set.
     pub parallelism: Option<u32>,
 }

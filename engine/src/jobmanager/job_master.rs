@@ -179,6 +179,11 @@ impl JobMaster {
         (read, self.progress.values().map(|(_, written)| written).sum())
     }
 
+    /// Names of the subtasks that have not said that they are canceled or finished, for people.
+    pub fn not_canceled(&self) -> Vec<String> {
+        self.all.difference(&self.gone).map(|subtask| self.plan.subtask_name(*subtask)).collect()
+    }
+
     /// How many transactions the sinks hold prepared, as they last said.
     pub fn prepared_transactions(&self) -> u32 {
         self.commits.prepared()

@@ -2,7 +2,7 @@
 //!
 //! Subtask *i* of every vertex shares slot *i*; slot *s* runs on thread *s mod T*, which builds its subtasks, steps them in turn and
 //! parks when none can move. Against twice as many threads slots cost about a tenth in raw speed, and buy determinism, half the
-//! threads and no context switches.
+//! threads and no context switches. A function that was declared as blocking gets a thread of its own ([`Placement`]).
 //!
 //! Owns: the threads of one attempt and their end. Does not own: what a step does. Runs on: started and joined by the attempt.
 
@@ -16,6 +16,8 @@ use super::slot_wake::SlotWake;
 use super::subtask::{Step, Subtask};
 use crate::clock::{Moment, SharedClock};
 use crate::error::EngineError;
+use crate::graph::JobGraph;
+use crate::ids::SubtaskId;
 use crate::io::Wake;
 
 /// The longest park: bounds what any mistake in waking could cost.
@@ -24,6 +26,37 @@ const PARK_MAX: Duration = Duration::from_millis(500);
 impl Wake for SlotWake {
     fn wake(&self) {
         self.notify();
+    }
+}
+
+/// Which thread steps which subtask.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    slot_threads: usize,
+    /// Subtasks whose functions may block: one thread each, behind the slots' threads.
+    blocking: Vec<SubtaskId>,
+}
+
+impl Placement {
+    /// Slot *s* on thread *s mod T*; each subtask that may block on a thread of its own.
+    pub fn new(graph: &JobGraph, slot_threads: usize) -> Self {
+        let blocking = graph.vertices.iter().filter(|v| v.blocking);
+        let subtasks =
+            blocking.flat_map(|v| (0..v.parallelism).map(|index| SubtaskId { vertex: v.id, index }));
+        Self { slot_threads: slot_threads.max(1), blocking: subtasks.collect() }
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.slot_threads + self.blocking.len()
+    }
+
+    /// The thread of a subtask.
+    pub fn thread_of(&self, id: SubtaskId) -> usize {
+        match self.blocking.iter().position(|b| *b == id) {
+            Some(own) => self.slot_threads + own,
+            None => id.index as usize % self.slot_threads,
+        }
     }
 }
 
@@ -73,14 +106,9 @@ impl SlotPool {
         self.threads.is_empty()
     }
 
-    /// The thread of a slot.
-    pub fn thread_of(&self, slot: u32) -> usize {
-        slot as usize % self.threads.len()
-    }
-
-    /// Wakes the thread of a slot.
-    pub fn waker(&self, slot: u32) -> Arc<dyn Wake> {
-        Arc::clone(&self.threads[self.thread_of(slot)].wake) as Arc<dyn Wake>
+    /// Wakes a thread.
+    pub fn waker(&self, thread: usize) -> Arc<dyn Wake> {
+        Arc::clone(&self.threads[thread].wake) as Arc<dyn Wake>
     }
 
     /// Hands each thread its subtasks to build, and waits until all are built.

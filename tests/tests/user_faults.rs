@@ -1,0 +1,163 @@
+//! A user function that fails, panics, blocks or explodes, and a sink that hangs: each has a defined outcome.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+
+use tidegate::connectors::blackhole::BlackholeSink;
+use tidegate::engine::checkpoint::{CheckpointConfig, CheckpointMode};
+use tidegate::engine::error::EngineError;
+use tidegate::engine::execution::{CancelHandle, ExecutionConfig, ExecutionNotice, JobOutcome, LocalRunner};
+use tidegate::engine::jobmanager::{MasterNotice, RestartStrategy};
+use tidegate::prelude::*;
+use tidegate_tests::{Until, run};
+
+fn without_checkpoints(restart: RestartStrategy) -> ExecutionConfig {
+    let checkpoints = CheckpointConfig { mode: CheckpointMode::None, ..CheckpointConfig::default() };
+    ExecutionConfig { checkpoints, restart, threads: Some(2), ..ExecutionConfig::default() }
+}
+
+fn numbers(count: u64) -> Datagen<u64, impl Fn(u64) -> u64 + Clone + Send + 'static> {
+    Datagen::new(|index: u64| index).bounded(count)
+}
+
+#[test]
+fn a_panic_fails_the_subtask_with_the_operators_name_and_is_restarted_as_the_strategy_says() {
+    for parallelism in [1, 3] {
+        let (env, sink) = (StreamEnvironment::new(), CollectSink::<u64>::new());
+        let panics = env.source("numbers", numbers(1_000)).map(|n: u64| {
+            assert!(n != 500, "five hundred");
+            n
+        });
+        let _ = panics.name("careful").sink("out", sink);
+        let strategy = RestartStrategy::FixedDelay { attempts: 2, delay_ms: 1 };
+        let error = run(env, parallelism, without_checkpoints(strategy), None, Until::End).unwrap_err();
+        let EngineError::JobFailed { attempts, cause, .. } = error else { panic!("{error}") };
+        assert_eq!(attempts, 3);
+        assert!(cause.contains("\"careful\"") && cause.contains("five hundred"), "{cause}");
+    }
+}
+
+#[test]
+fn an_error_fails_the_subtask_with_the_operators_name() {
+    let env = StreamEnvironment::new();
+    let out = env.source("numbers", numbers(10)).key_by(|n: &u64| *n).process(
+        "strict",
+        value::<u64>("seen"),
+        |n: u64, _seen, _ctx, _out: &mut Output<u64>| match n {
+            7 => Err(JobError::msg("seven is not allowed")),
+            _ => Ok(()),
+        },
+    );
+    let _ = out.sink("out", CollectSink::new());
+    let error =
+        run(env, 2, without_checkpoints(RestartStrategy::None), None, Until::End).unwrap_err().to_string();
+    assert!(error.contains("\"strict\"") && error.contains("seven is not allowed"), "{error}");
+}
+
+#[test]
+fn one_record_that_becomes_ten_million_comes_out_whole() {
+    let env = StreamEnvironment::new();
+    let sink = BlackholeSink::<u64>::new();
+    let many = env.source("numbers", numbers(1)).flat_map(|_| 0..10_000_000u64);
+    let _ = many.filter(|n: &u64| n % 5 == 0).sink("out", sink.clone());
+    let outcome = run(env, 1, without_checkpoints(RestartStrategy::None), None, Until::End).unwrap();
+    assert_eq!((outcome, sink.records()), (JobOutcome::Finished, 2_000_000));
+}
+
+/// Lets user functions wait until a test opens it.
+#[derive(Clone, Default)]
+struct Door(Arc<(Mutex<bool>, Condvar)>);
+
+impl Door {
+    fn wait(&self) {
+        let (open, changed) = &*self.0;
+        let mut open = open.lock().unwrap();
+        while !*open {
+            open = changed.wait(open).unwrap();
+        }
+    }
+
+    fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+}
+
+#[test]
+fn a_function_declared_as_blocking_holds_nobody_else_up() {
+    let (env, door) = (StreamEnvironment::new(), Door::default());
+    let (slow_sink, fast_sink) = (CollectSink::<u64>::new(), BlackholeSink::<u64>::new());
+    let source = env.source("numbers", numbers(50_000));
+    let waits = door.clone();
+    let first = Arc::new(AtomicBool::new(true));
+    let slow = source.filter(|n: &u64| n % 10_000 == 0).map(move |n: u64| {
+        if first.swap(false, Ordering::Relaxed) {
+            waits.wait();
+        }
+        n
+    });
+    let _ = slow.blocking().sink("slow", slow_sink.clone());
+    let _ = source.sink("fast", fast_sink.clone());
+    let graph = env.into_graph("scenario", 1, 128).unwrap();
+    let config = ExecutionConfig { threads: Some(1), ..without_checkpoints(RestartStrategy::None) };
+    let mut runner = LocalRunner::new(graph, config, None).unwrap();
+    // Everybody else is through while the blocking function still waits: then the door is opened.
+    let written = AtomicU64::new(0);
+    let outcome = runner.run(|notice| {
+        if let ExecutionNotice::Master(MasterNotice::Progress { .. }) = notice {
+            written.store(fast_sink.records(), Ordering::Relaxed);
+            if fast_sink.records() == 50_000 {
+                door.open();
+            }
+        }
+    });
+    assert_eq!(outcome.unwrap(), JobOutcome::Finished);
+    assert_eq!((slow_sink.records().len(), fast_sink.records()), (5, 50_000));
+}
+
+#[test]
+fn a_job_whose_function_never_returns_is_given_up_some_time_after_cancel() {
+    let (env, door) = (StreamEnvironment::new(), Door::default());
+    let cancel: Arc<OnceLock<CancelHandle>> = Arc::default();
+    let (waits, cancels) = (door.clone(), Arc::clone(&cancel));
+    let stuck = env.source("numbers", numbers(10)).map(move |n: u64| {
+        // Canceled from inside the function that then never returns.
+        cancels.get().unwrap().cancel();
+        waits.wait();
+        n
+    });
+    let _ = stuck.name("stuck").sink("out", CollectSink::new());
+    let graph = env.into_graph("scenario", 1, 128).unwrap();
+    let config =
+        ExecutionConfig { cancellation_timeout_ms: 100, ..without_checkpoints(RestartStrategy::None) };
+    let mut runner = LocalRunner::new(graph, config, None).unwrap();
+    cancel.set(runner.cancel_handle()).unwrap();
+    let error = runner.run(|_| ()).unwrap_err();
+    door.open();
+    let text = error.to_string();
+    assert!(matches!(error, EngineError::CancelTimedOut { .. }), "{text}");
+    assert!(text.contains("stuck"), "{text}");
+}
+
+#[test]
+fn cancel_is_quick_at_any_moment() {
+    for at in [0, 1, 5, 50] {
+        let env = StreamEnvironment::new();
+        let endless = env.source("numbers", Datagen::new(|index: u64| index).rate_per_second(100_000));
+        let _ = endless.rebalance().sink("out", BlackholeSink::new());
+        let graph = env.into_graph("scenario", 3, 128).unwrap();
+        let mut runner = LocalRunner::new(graph, without_checkpoints(RestartStrategy::None), None).unwrap();
+        let cancel = runner.cancel_handle();
+        let mut notices = 0;
+        if at == 0 {
+            cancel.cancel();
+        }
+        let outcome = runner.run(|_| {
+            notices += 1;
+            if notices >= at {
+                cancel.cancel();
+            }
+        });
+        assert_eq!(outcome.unwrap(), JobOutcome::Canceled);
+    }
+}

@@ -1,4 +1,5 @@
 //! Faults that users of other engines reported, each as the promise it broke.
+#![allow(clippy::unwrap_used, reason = "a test program: what fails here fails the test")]
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! A checkpoint that does not fit the job is refused, before anything is claimed, with its place and a remedy; one that fits by
 //! the rules of evolution is restored.
+#![allow(clippy::unwrap_used, reason = "a test program: what fails here fails the test")]
 
 use std::sync::Arc;
 

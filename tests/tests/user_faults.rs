@@ -1,4 +1,5 @@
 //! A user function that fails, panics, blocks or explodes, and a sink that hangs: each has a defined outcome.
+#![allow(clippy::unwrap_used, reason = "a test program: what fails here fails the test")]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
@@ -59,7 +60,7 @@ fn one_record_that_becomes_ten_million_comes_out_whole() {
     let env = StreamEnvironment::new();
     let sink = BlackholeSink::<u64>::new();
     let many = env.source("numbers", numbers(1)).flat_map(|_| 0..10_000_000u64);
-    let _ = many.filter(|n: &u64| n % 5 == 0).sink("out", sink.clone());
+    let _ = many.filter(|n: &u64| n.is_multiple_of(5)).sink("out", sink.clone());
     let outcome = run(env, 1, without_checkpoints(RestartStrategy::None), None, Until::End).unwrap();
     assert_eq!((outcome, sink.records()), (JobOutcome::Finished, 2_000_000));
 }
@@ -90,7 +91,7 @@ fn a_function_declared_as_blocking_holds_nobody_else_up() {
     let source = env.source("numbers", numbers(50_000));
     let waits = door.clone();
     let first = Arc::new(AtomicBool::new(true));
-    let slow = source.filter(|n: &u64| n % 10_000 == 0).map(move |n: u64| {
+    let slow = source.filter(|n: &u64| n.is_multiple_of(10_000)).map(move |n: u64| {
         if first.swap(false, Ordering::Relaxed) {
             waits.wait();
         }

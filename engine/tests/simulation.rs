@@ -29,7 +29,7 @@ fn run(seeds: &[u64]) -> Campaign {
             })
         };
         let threads: Vec<_> = (0..THREADS).map(share).collect();
-        threads.into_iter().for_each(|thread| all.merge(thread.join().unwrap()));
+        threads.into_iter().for_each(|thread| all.merge(thread.join().expect("a simulation panicked")));
     });
     all
 }
@@ -93,9 +93,9 @@ const KNOWN: &[(Mutation, u64)] = &[
     (Mutation::PendingEndsAtHandOver, 15),
     (Mutation::ExplicitRestoreNotInLog, 95),
     (Mutation::NoSecondListing, 8),
-    (Mutation::CleanerByListing, 45),
+    (Mutation::CleanerByListing, 22),
     (Mutation::CleanerBeforeEntry, 37),
-    (Mutation::EndedSetEarly, 22),
+    (Mutation::EndedSetEarly, 211),
     (Mutation::OnEndAgain, 6),
 ];
 

@@ -160,7 +160,7 @@ impl Place {
             (1, _) => Self::AfterPasses(rng.below(120)),
             (_, Strike::Crash) => {
                 let point = pick(rng, FAULT_POINTS);
-                match NOT_REACHED.contains(&point) {
+                match NOT_REACHED.contains(&point) || OF_THE_END.contains(&point) {
                     true => Self::AfterPasses(rng.below(40)),
                     false => Self::At(point, rng.between(1, 3)),
                 }

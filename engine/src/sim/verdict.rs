@@ -178,7 +178,7 @@ impl Simulation {
                 Ok(Some(End::Lost(lost)))
             }
             // A zombie asks for what a rewind, or a start without restore, has passed over: the job goes on without that.
-            _ if self.is_passed_over(&lost) => {
+            _ if self.is_passed_over(id, &lost) => {
                 self.count(Area::Event, "a zombie asked for a transaction that was passed over");
                 self.remove(id);
                 Ok(None)
@@ -187,10 +187,12 @@ impl Simulation {
         }
     }
 
-    fn is_passed_over(&self, lost: &LostTransaction) -> bool {
+    fn is_passed_over(&self, id: u32, lost: &LostTransaction) -> bool {
+        let process = self.processes.iter().find(|p| p.id == id);
+        let Some(newest) = process.and_then(|p| p.attempts.last().copied()) else { return false };
         let mut all = cuts(&history(&self.world.objects));
         all.extend(self.cuts.iter().copied());
-        all.iter().any(|cut| lost.name.attempt < cut.below && lost.closed_by > cut.up_to)
+        all.iter().any(|cut| newest < cut.below && lost.closed_by > cut.up_to)
     }
 
     /// Judges what is there; then lets zombies go on to their end, and judges again.

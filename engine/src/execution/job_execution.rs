@@ -12,22 +12,19 @@ use std::time::Duration;
 use tidegate_state::CheckpointStorage;
 use tokio::sync::oneshot;
 
-use super::attempt::{Attempt, AttemptSetup, Slots};
-use super::config::{ExecutionConfig, RestoreFrom};
+use super::attempt::{Attempt, Slots};
+use super::config::ExecutionConfig;
 use super::delivery::{SharedDelivery, Straight};
 use super::io_scope::IoScope;
-use super::start::{StartSetup, Started, start};
-use crate::api::AnyEnumerator;
+use super::start::Started;
 use crate::checkpoint::commit_log::{LogClient, NonceSource};
 use crate::clock::{Moment, SharedClock};
 use crate::error::{EngineError, Recovery};
 use crate::graph::JobGraph;
-use crate::graph::node::JobIdentity;
-use crate::ids::{AttemptId, CheckpointId, Lineage, LogId, OperatorUid, VertexId};
+use crate::ids::{AttemptId, CheckpointId};
 use crate::io::{SharedIo, SpawnedIo, Waker};
 use crate::jobmanager::plan::{JobPlan, OperatorKind};
-use crate::jobmanager::{AttemptEnd, Control, MasterNotice, MasterSetup, RestartDecision, Restarts};
-use crate::taskworker::restore::{Restored, StateCheck};
+use crate::jobmanager::{AttemptEnd, Control, MasterNotice, RestartDecision, Restarts};
 use crate::taskworker::subtask::Step;
 
 /// What a job is run with.
@@ -98,7 +95,7 @@ pub enum ExecutionNotice {
     },
 }
 
-enum State {
+pub(super) enum State {
     Starting {
         result: oneshot::Receiver<Result<Started, EngineError>>,
         task: Box<dyn SpawnedIo>,
@@ -120,17 +117,17 @@ enum State {
 
 /// See the module.
 pub struct JobExecution {
-    setup: ExecutionSetup,
-    delivery: SharedDelivery,
-    plan: Arc<JobPlan>,
-    nonces: NonceSource,
-    restarts: Restarts,
+    pub(super) setup: ExecutionSetup,
+    pub(super) delivery: SharedDelivery,
+    pub(super) plan: Arc<JobPlan>,
+    pub(super) nonces: NonceSource,
+    pub(super) restarts: Restarts,
     /// The log of the newest claim.
-    log: Option<(LogClient, AttemptId)>,
-    attempts: u32,
-    claimed_once: bool,
-    state: State,
-    notices: VecDeque<ExecutionNotice>,
+    pub(super) log: Option<(LogClient, AttemptId)>,
+    pub(super) attempts: u32,
+    pub(super) claimed_once: bool,
+    pub(super) state: State,
+    pub(super) notices: VecDeque<ExecutionNotice>,
 }
 
 impl std::fmt::Debug for JobExecution {
@@ -308,129 +305,6 @@ impl JobExecution {
         Some(self.ended(end))
     }
 
-    fn begin(&mut self) {
-        self.attempts += 1;
-        let since = self.setup.clock.now();
-        let (tx, result) = oneshot::channel();
-        let waker = Arc::clone(&self.setup.waker);
-        let Some(storage) = self.setup.storage.clone().filter(|_| self.setup.config.has_checkpoints()) else {
-            self.begin_without_log(since);
-            return;
-        };
-        let start_setup = StartSetup {
-            plan: Arc::clone(&self.plan),
-            storage,
-            io: Arc::clone(&self.setup.io),
-            nonces: NonceSource::new(self.nonces.draw().0),
-            restore: if self.claimed_once { RestoreFrom::Latest } else { self.setup.config.restore },
-            allow_non_restored_state: self.setup.config.allow_non_restored_state,
-            checks: self.state_checks(),
-            preflight: self.attempts == 1,
-        };
-        let task = self.setup.io.spawn(
-            "start",
-            Box::pin(async move {
-                let _ = tx.send(start(start_setup).await);
-                waker.wake();
-            }),
-        );
-        self.state = State::Starting { result, task, since };
-    }
-
-    fn begin_without_log(&mut self, since: Moment) {
-        let attempt = AttemptId(u64::from(self.attempts));
-        let master = MasterSetup::without_log(Arc::clone(&self.plan), attempt, self.enumerators());
-        let identity = JobIdentity {
-            job: self.plan.job.clone(),
-            log_id: LogId::default(),
-            lineage: Lineage(attempt.0),
-            attempt,
-        };
-        let step = self.build(master, identity, None, Arc::default(), since);
-        if let ExecutionStep::Over(result) = step {
-            // Kept for the next step: there is no log, so nothing was begun.
-            self.fail_next(result);
-        }
-    }
-
-    fn fail_next(&mut self, result: Result<JobOutcome, EngineError>) {
-        let (tx, rx) = oneshot::channel();
-        if let Err(error) = result {
-            let _ = tx.send(Err(error));
-        }
-        let now = self.setup.clock.now();
-        self.state = State::Starting { result: rx, task: Box::new(NoTask), since: now };
-    }
-
-    fn started(&mut self, started: Started, since: Moment) -> ExecutionStep {
-        self.claimed_once = true;
-        let Started { claimed, restored, log, notes } = started;
-        for note in notes {
-            tracing::info!(?note, "restore");
-        }
-        let identity = JobIdentity {
-            job: self.plan.job.clone(),
-            log_id: claimed.log_id.clone(),
-            lineage: claimed.lineage,
-            attempt: claimed.attempt,
-        };
-        let master = MasterSetup::claimed(
-            Arc::clone(&self.plan),
-            self.setup.config.checkpoints.clone(),
-            &claimed,
-            self.enumerators(),
-            self.lock_holding_sinks(),
-        );
-        self.log = Some((log.clone(), claimed.attempt));
-        let (sweeper, own, listing) = (log.clone(), claimed.attempt, claimed.listing.clone());
-        self.setup.io.spawn(
-            "orphan sweep",
-            Box::pin(async move {
-                if let Err(error) = sweeper.sweep(own, &listing).await {
-                    tracing::warn!(%error, "files of lower attempts that no entry names were left in place");
-                }
-            }),
-        );
-        self.build(master, identity, Some(log), Arc::new(restored), since)
-    }
-
-    fn build(
-        &mut self,
-        master: MasterSetup,
-        identity: JobIdentity,
-        log: Option<LogClient>,
-        restored: Arc<Restored>,
-        since: Moment,
-    ) -> ExecutionStep {
-        let (attempt, restored_id) = (identity.attempt, restored.checkpoint);
-        let places = self.places();
-        let built = Attempt::build(AttemptSetup {
-            graph: &self.setup.graph,
-            master,
-            identity,
-            storage: log.as_ref().and(self.setup.storage.clone()),
-            log,
-            restored,
-            slots: self.setup.slots,
-            delivery: Arc::clone(&self.delivery),
-            io: Arc::clone(&self.setup.io),
-            clock: Arc::clone(&self.setup.clock),
-            waker: Arc::clone(&self.setup.waker),
-            config: &self.setup.config,
-            places,
-        });
-        match built {
-            Ok(built) => {
-                self.state = State::Running(Box::new(built));
-                let after = self.setup.clock.now().saturating_sub(since);
-                let restored = Some(restored_id).filter(|id| *id > CheckpointId(0));
-                self.notices.push_back(ExecutionNotice::Started { attempt, restored, after });
-                ExecutionStep::Progress
-            }
-            Err(error) => self.start_failed(error),
-        }
-    }
-
     fn ended(&mut self, end: AttemptEnd) -> ExecutionStep {
         let after = self.cancellation_timeout();
         if let State::Running(attempt) = &mut self.state
@@ -477,7 +351,7 @@ impl JobExecution {
         ExecutionStep::Progress
     }
 
-    fn start_failed(&mut self, error: EngineError) -> ExecutionStep {
+    pub(super) fn start_failed(&mut self, error: EngineError) -> ExecutionStep {
         let restartable = self.claimed_once && error.recovery() == Recovery::RestartFromCheckpoint;
         self.failed(crate::error::chain_text(&error), restartable, Some(error))
     }
@@ -498,41 +372,5 @@ impl JobExecution {
     fn over(&mut self, result: Result<JobOutcome, EngineError>) -> ExecutionStep {
         self.state = State::Over;
         ExecutionStep::Over(result)
-    }
-
-    fn enumerators(&self) -> Vec<(VertexId, Box<dyn AnyEnumerator>)> {
-        let graph = &self.setup.graph;
-        let made = graph.vertices.iter().filter_map(|v| {
-            let enumerator = graph.nodes[v.nodes[0].0].node.enumerator(v.parallelism)?;
-            Some((v.id, enumerator))
-        });
-        made.collect()
-    }
-
-    fn state_checks(&self) -> Vec<(OperatorUid, StateCheck)> {
-        let nodes = self.setup.graph.nodes.iter();
-        nodes.filter_map(|n| Some((n.info.uid.clone()?, n.node.state_check()?))).collect()
-    }
-
-    fn lock_holding_sinks(&self) -> Vec<OperatorUid> {
-        let infos = self.setup.graph.nodes.iter().map(|n| &n.info);
-        infos.filter(|i| i.holds_locks).filter_map(|i| i.uid.clone()).collect()
-    }
-
-    /// Transactions a sink may hold: max concurrent + tolerable failures + 2.
-    fn places(&self) -> usize {
-        let config = self.setup.config.checkpoints.clone();
-        let config = if self.lock_holding_sinks().is_empty() { config } else { config.with_locks_held() };
-        config.barrier_places() as usize + 2
-    }
-}
-
-struct NoTask;
-
-impl SpawnedIo for NoTask {
-    fn abort(&self) {}
-
-    fn is_finished(&self) -> bool {
-        true
     }
 }

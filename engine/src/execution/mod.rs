@@ -4,6 +4,7 @@
 //! ([`crate::jobmanager`], [`crate::checkpoint`]). Runs on: the thread that steps it; claim, restore and log run on [`crate::io::Io`].
 
 pub mod attempt;
+mod begin_attempt;
 pub mod config;
 pub mod delivery;
 pub mod io_scope;

@@ -210,7 +210,9 @@ impl EngineError {
         match self {
             Self::Fenced { .. } => Recovery::Fenced,
             Self::Storage(_) => Recovery::RestartFromCheckpoint,
-            Self::Log(error) if matches!(**error, LogError::Store { .. }) => Recovery::RestartFromCheckpoint,
+            Self::Log(error) if matches!(**error, LogError::Store { .. } | LogError::Restless { .. }) => {
+                Recovery::RestartFromCheckpoint
+            }
             Self::Restore(error) if matches!(**error, RestoreError::Storage { .. }) => {
                 Recovery::RestartFromCheckpoint
             }

@@ -5,8 +5,10 @@
 //! in the simulation on its one thread. The two sides meet only in bounded channels.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 /// A boxed future that may move between threads.
@@ -83,6 +85,21 @@ pub async fn blocking<T: Send + 'static>(
     }))
     .await;
     rx.await.map_err(|_| IoGone)
+}
+
+/// Ends with an answer also when `future` panics: a function of a job's author runs inside of some, and whoever waits for their
+/// events would wait for ever. A simulated crash goes on.
+///
+/// # Errors
+/// The panic, in words.
+pub async fn unpanicked<T>(future: impl Future<Output = T>) -> Result<T, String> {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(poll) => poll.map(Ok),
+        Err(panic) if panic.is::<crate::fault::SimulatedCrash>() => resume_unwind(panic),
+        Err(panic) => Poll::Ready(Err(crate::fault::panic_text(panic.as_ref()))),
+    })
+    .await
 }
 
 /// The seam was shut down while work was still outstanding.

@@ -11,12 +11,13 @@ use tokio::sync::mpsc;
 
 use super::delivery::{Packet, SharedDelivery};
 use super::io_scope::IoScope;
+use crate::api::ConnectorError;
 use crate::checkpoint::commit_log::LogClient;
 use crate::clock::{Moment, SharedClock};
 use crate::error::EngineError;
 use crate::graph::node::JobIdentity;
 use crate::graph::{InstantiateSetup, JobGraph, Mailboxes, SubtaskWiring, build_subtask, wire};
-use crate::io::{Io, SharedIo, Waker};
+use crate::io::{Io, SharedIo, Waker, unpanicked};
 use crate::jobmanager::{
     AttemptEnd, Control, JobMaster, MasterAction, MasterEvent, MasterNotice, MasterSetup,
 };
@@ -304,7 +305,11 @@ impl Attempt {
             }
             MasterAction::Discover { vertex } => {
                 let Some(discovery) = self.master.discover(vertex, &self.io) else { return };
-                self.run("discovery", async move { MasterEvent::Found { vertex, result: discovery.await } });
+                self.run("discovery", async move {
+                    let found = unpanicked(discovery).await;
+                    let result = found.unwrap_or_else(|panic| Err(ConnectorError::transient(panic)));
+                    MasterEvent::Found { vertex, result }
+                });
             }
             MasterAction::End(end) => self.end = Some(end),
             MasterAction::Notice(notice) => self.keep_notice(notice),

@@ -18,7 +18,7 @@ use crate::error::EngineError;
 use crate::graph::node::JobIdentity;
 use crate::ids::{AttemptId, CheckpointId, Lineage, LogId, OperatorUid, VertexId};
 use crate::io::SpawnedIo;
-use crate::jobmanager::MasterSetup;
+use crate::jobmanager::{Control, MasterSetup};
 use crate::taskworker::restore::{Restored, StateCheck};
 
 impl JobExecution {
@@ -40,6 +40,8 @@ impl JobExecution {
             allow_non_restored_state: self.setup.config.allow_non_restored_state,
             checks: self.state_checks(),
             preflight: self.attempts == 1,
+            previous: self.previous,
+            own: self.own_claims.clone(),
         };
         let task = self.setup.io.spawn(
             "start",
@@ -78,6 +80,7 @@ impl JobExecution {
 
     pub(super) fn started(&mut self, started: Started, since: Moment) -> ExecutionStep {
         self.claimed_once = true;
+        self.previous = Some(started.claimed.attempt);
         let Started { claimed, restored, log, notes } = started;
         for note in notes {
             tracing::info!(?note, "restore");
@@ -134,7 +137,10 @@ impl JobExecution {
             places,
         });
         match built {
-            Ok(built) => {
+            Ok(mut built) => {
+                if self.cancel_wanted {
+                    built.control(Control::Cancel);
+                }
                 self.state = State::Running(Box::new(built));
                 let after = self.setup.clock.now().saturating_sub(since);
                 let restored = Some(restored_id).filter(|id| *id > CheckpointId(0));

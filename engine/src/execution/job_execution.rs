@@ -16,7 +16,7 @@ use super::attempt::{Attempt, Slots};
 use super::config::ExecutionConfig;
 use super::delivery::{SharedDelivery, Straight};
 use super::io_scope::IoScope;
-use super::start::Started;
+use super::start::{OwnClaims, Started};
 use crate::checkpoint::commit_log::{LogClient, NonceSource};
 use crate::clock::{Moment, SharedClock};
 use crate::error::{EngineError, Recovery};
@@ -126,6 +126,10 @@ pub struct JobExecution {
     pub(super) log: Option<(LogClient, AttemptId)>,
     pub(super) attempts: u32,
     pub(super) claimed_once: bool,
+    /// Asked for while no attempt ran: the next one only commits and rolls back.
+    pub(super) cancel_wanted: bool,
+    pub(super) previous: Option<AttemptId>,
+    pub(super) own_claims: OwnClaims,
     pub(super) state: State,
     pub(super) notices: VecDeque<ExecutionNotice>,
 }
@@ -166,6 +170,9 @@ impl JobExecution {
             log: None,
             attempts: 0,
             claimed_once: false,
+            cancel_wanted: false,
+            previous: None,
+            own_claims: OwnClaims::default(),
             state: State::Waiting { until: now, before: None },
             notices: VecDeque::new(),
             delivery: Arc::new(Straight),
@@ -192,20 +199,24 @@ impl JobExecution {
         }
     }
 
-    /// Asks something of the job. A job that is not running yet is canceled at once.
+    /// Asks something of the job. A job of which no attempt has run yet is canceled at once. After one has failed, checkpoints may
+    /// list transactions that nobody has committed: another attempt settles them, in order and without a pause.
     pub fn control(&mut self, control: Control) -> Option<JobOutcome> {
         match &mut self.state {
-            State::Running(attempt) => {
-                attempt.control(control);
-                None
-            }
-            State::Over | State::Sweeping { .. } => None,
-            State::Starting { .. } | State::Waiting { .. } if control == Control::Cancel => {
+            State::Running(attempt) => attempt.control(control),
+            State::Over | State::Sweeping { .. } => {}
+            State::Starting { .. } | State::Waiting { .. } if control != Control::Cancel => {}
+            State::Starting { .. } | State::Waiting { .. } if !self.claimed_once => {
                 self.stop();
-                Some(JobOutcome::Canceled)
+                return Some(JobOutcome::Canceled);
             }
-            State::Starting { .. } | State::Waiting { .. } => None,
+            State::Starting { .. } => self.cancel_wanted = true,
+            State::Waiting { until, .. } => {
+                self.cancel_wanted = true;
+                *until = self.setup.clock.now();
+            }
         }
+        None
     }
 
     /// Stops at once, in whatever state: like a process that dies.
@@ -358,7 +369,10 @@ impl JobExecution {
 
     fn failed(&mut self, cause: String, restartable: bool, error: Option<EngineError>) -> ExecutionStep {
         let now = self.setup.clock.now();
-        if restartable && let RestartDecision::RestartAfter(after) = self.restarts.failed(now) {
+        if restartable
+            && !self.cancel_wanted
+            && let RestartDecision::RestartAfter(after) = self.restarts.failed(now)
+        {
             self.notices.push_back(ExecutionNotice::Restarting { cause, after });
             let before = self.attempt().map(|attempt| attempt.io_scope());
             self.state = State::Waiting { until: now + after, before };

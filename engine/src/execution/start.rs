@@ -2,16 +2,19 @@
 //!
 //! Owns: the order of these. Does not own: the claim protocol ([`crate::checkpoint::commit_log`]). Runs on: the I/O side.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_state::CheckpointStorage;
 
 use super::config::RestoreFrom;
-use crate::checkpoint::commit_log::{ClaimBase, ClaimOutcome, Claimed, LogClient, NonceSource, Survey};
+use crate::checkpoint::commit_log::{
+    ClaimBase, ClaimOutcome, Claimed, Listing, LogClient, Nonce, NonceSource, Survey,
+};
 use crate::checkpoint::completed::CompletedCheckpoint;
 use crate::checkpoint::restore_check::{RestoreNote, RestoreOptions, check_restore};
 use crate::error::EngineError;
-use crate::ids::OperatorUid;
+use crate::ids::{AttemptId, EntryNumber, OperatorUid};
 use crate::io::SharedIo;
 use crate::jobmanager::plan::JobPlan;
 use crate::taskworker::restore::{RestoreError, Restored, StateCheck, load};
@@ -34,6 +37,28 @@ pub struct StartSetup {
     pub checks: Vec<(OperatorUid, StateCheck)>,
     /// Whether this is the first start of this process: the store is tried out.
     pub preflight: bool,
+    /// The last attempt of this process, for a restart.
+    pub previous: Option<AttemptId>,
+    /// Claims of this process.
+    pub own: OwnClaims,
+}
+
+/// The nonces of the claims that one process has put: a restart knows its own claims by them, also one whose start failed later.
+#[derive(Clone, Debug, Default)]
+pub struct OwnClaims(Arc<Mutex<BTreeSet<Nonce>>>);
+
+impl OwnClaims {
+    fn add(&self, nonce: Nonce) -> Nonce {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(nonce);
+        nonce
+    }
+
+    /// A claim of another process above `previous`. Void ones say nothing.
+    fn taken_over(&self, previous: AttemptId, listing: &Listing) -> Option<EntryNumber> {
+        let own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut above = listing.above(EntryNumber(previous.0));
+        above.find(|(n, e)| e.is_claim() && !own.contains(&e.nonce) && !listing.is_void(*n)).map(|(n, _)| n)
+    }
 }
 
 /// An attempt that has claimed the job and read what it restores.
@@ -62,9 +87,13 @@ pub async fn start(mut setup: StartSetup) -> Result<Started, EngineError> {
     let log = LogClient::open(setup.storage.clone(), setup.io.clone(), job, &mut setup.nonces).await?;
     loop {
         let survey = survey(&log, setup.restore).await?;
+        // Whoever was taken over while an attempt failed does not take the job back with a restart.
+        if let Some(by) = setup.previous.and_then(|p| setup.own.taken_over(p, &survey.listing)) {
+            return Err(fenced(&setup.plan, by));
+        }
         let notes = check(survey.restored.as_ref(), &setup)?;
         let Some(restored) = read(&setup, survey.restored.as_ref(), &log).await? else { continue };
-        match log.claim(&survey, setup.nonces.draw()).await? {
+        match log.claim(&survey, setup.own.add(setup.nonces.draw())).await? {
             ClaimOutcome::Again => {}
             ClaimOutcome::Fenced { by } => return Err(fenced(&setup.plan, by)),
             ClaimOutcome::Claimed(claimed) => {
@@ -140,7 +169,7 @@ async fn read(
     }
 }
 
-fn fenced(plan: &JobPlan, by: crate::ids::EntryNumber) -> EngineError {
+fn fenced(plan: &JobPlan, by: EntryNumber) -> EngineError {
     EngineError::Fenced {
         job: plan.job.clone(),
         detail: format!("entry {by} of the commit log is a later claim"),

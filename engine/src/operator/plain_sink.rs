@@ -14,6 +14,7 @@ use super::{AnyStage, Flow, OperatorPart, Stage, StageContext, StageControl, Sta
 use crate::api::{ConnectorContext, ConnectorError, Sink, Writer};
 use crate::element::{Batch, CheckpointBarrier};
 use crate::ids::{CheckpointId, OperatorUid};
+use crate::io::unpanicked;
 use crate::taskworker::mail::TaskFailure;
 
 enum Command<T> {
@@ -112,7 +113,8 @@ async fn run<S: Sink>(
         }
         Ok::<(), ConnectorError>(())
     };
-    if let Err(error) = work.await {
+    let ended = unpanicked(work).await.unwrap_or_else(|panic| Err(ConnectorError::transient(panic)));
+    if let Err(error) = ended {
         let _ = events.send(Event::Failed(error)).await;
         waker.wake();
     }

@@ -14,6 +14,7 @@ use super::transaction::{CommitOutcome, TransactionName};
 use crate::api::{Committer, ConnectorError, Prepared, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter};
 use crate::element::Batch;
 use crate::ids::CheckpointId;
+use crate::io::unpanicked;
 use crate::mutation::{self, Mutation};
 
 /// Commands in flight between a slot and a writer or committer.
@@ -101,6 +102,17 @@ enum Stop {
     Lost(super::LostTransaction),
 }
 
+impl Stop {
+    /// A panic (of a function that makes a column, say) fails the subtask as one on the slot does.
+    fn of(ended: Result<Result<(), Self>, String>) -> Self {
+        match ended {
+            Ok(Ok(())) => Self::Gone,
+            Ok(Err(stop)) => stop,
+            Err(panic) => Self::Failed(ConnectorError::transient(panic)),
+        }
+    }
+}
+
 impl From<SlotGone> for Stop {
     fn from(_: SlotGone) -> Self {
         Self::Gone
@@ -119,7 +131,8 @@ pub async fn run_writer<S: TwoPhaseSink>(
     mut commands: mpsc::Receiver<WriterCommand<S::Record>>,
     events: EventSender<S::Committable>,
 ) {
-    if let Err(Stop::Failed(error)) = write_loop(sink, &mut commands, &events).await {
+    let ended = unpanicked(write_loop(sink, &mut commands, &events)).await;
+    if let Stop::Failed(error) = Stop::of(ended) {
         events.fail(error).await;
     }
 }
@@ -163,10 +176,11 @@ pub async fn run_committer<S: TwoPhaseSink>(
     mut commands: mpsc::Receiver<CommitterCommand<S::Committable>>,
     events: EventSender<S::Committable>,
 ) {
-    match commit_loop(sink, restored, &mut commands, &events).await {
-        Ok(()) | Err(Stop::Gone) => {}
-        Err(Stop::Failed(error)) => events.fail(error).await,
-        Err(Stop::Lost(lost)) => {
+    let ended = unpanicked(commit_loop(sink, restored, &mut commands, &events)).await;
+    match Stop::of(ended) {
+        Stop::Gone => {}
+        Stop::Failed(error) => events.fail(error).await,
+        Stop::Lost(lost) => {
             let _ = events.send(SinkEvent::LostAtRecovery(lost)).await;
         }
     }

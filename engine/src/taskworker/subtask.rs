@@ -166,11 +166,9 @@ impl Subtask {
     }
 
     fn panicked(&self, panic: &(dyn std::any::Any + Send)) -> TaskFailure {
-        let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
         TaskFailure::Operator {
             operator: self.cx.operator.to_string(),
-            message: format!("panicked: {}", text.unwrap_or_else(|| "without a message".to_owned())),
+            message: crate::fault::panic_text(panic),
             restartable: true,
         }
     }

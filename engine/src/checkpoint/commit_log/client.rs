@@ -21,6 +21,9 @@ use crate::ids::{AttemptId, EntryNumber, JobName, LogId};
 use crate::io::SharedIo;
 use crate::mutation::{Mutation, on};
 
+/// After an orderly end nobody else sweeps, so it is tried so often.
+const LAST_SWEEP_TRIES_MAX: u32 = 8;
+
 /// A listing from which entries vanish while it is read is made anew, so often at most.
 const LISTINGS_AGAIN_MAX: u32 = 16;
 
@@ -64,7 +67,8 @@ impl<S: LogStore> LogClient<S> {
     /// Reads every entry. Entries that `known` has are not read again: an entry never changes.
     ///
     /// # Errors
-    /// [`LogError::Unreadable`] names the file; [`LogError::Store`] if the store is away.
+    /// [`LogError::Unreadable`] names the file; [`LogError::Store`] if the store is away; [`LogError::Restless`] if the entries go
+    /// faster than they can be read.
     pub async fn listing(&self, known: Option<&Listing>) -> Result<Listing, LogError> {
         let failed = |doing, path: &str, source| self.failed(doing, path, source);
         let listed = self.store.list(FOLDER).await.map_err(|e| failed("list", FOLDER, e))?;
@@ -81,10 +85,13 @@ impl<S: LogStore> LogClient<S> {
             let Some(bytes) = self.store.get(path).await.map_err(|e| failed("read", path, e))? else {
                 // Gone between listing and reading: a cleaner was here, and what it cleaned for may have come after the listing.
                 again += 1;
-                if again <= LISTINGS_AGAIN_MAX {
-                    paths = self.store.list(FOLDER).await.map_err(|e| failed("list", FOLDER, e))?.into();
-                    entries.retain(|number, _| paths.contains(&path_of(*number)));
+                if again > LISTINGS_AGAIN_MAX {
+                    // What has come meanwhile is not known, and what was listed is gone: this must not pass for an empty log.
+                    let (folder, tries) = (self.store.url().to_owned(), again);
+                    return Err(LogError::Restless { folder, tries });
                 }
+                paths = self.store.list(FOLDER).await.map_err(|e| failed("list", FOLDER, e))?.into();
+                entries.retain(|number, _| paths.contains(&path_of(*number)));
                 continue;
             };
             let entry: LogEntry = open(ENTRY_MAGIC, &bytes).map_err(|source| LogError::Unreadable {
@@ -233,8 +240,17 @@ impl<S: LogStore> LogClient<S> {
     /// # Errors
     /// The store failed; the next claimant tries again.
     pub async fn sweep_own(&self, own: AttemptId) -> Result<usize, LogError> {
-        let listing = self.listing(None).await?;
-        self.sweep(AttemptId(own.0 + 1), &listing).await
+        let mut pauses = Pauses::default();
+        loop {
+            let swept = match self.listing(None).await {
+                Ok(listing) => self.sweep(AttemptId(own.0 + 1), &listing).await,
+                Err(error) => Err(error),
+            };
+            if swept.is_ok() || pauses.taken() + 1 >= LAST_SWEEP_TRIES_MAX {
+                return swept;
+            }
+            self.io.sleep(pauses.next()).await;
+        }
     }
 
     async fn delete(&self, path: &str) -> Result<(), LogError> {

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tidegate_state::CheckpointStorage;
 
 use super::listing::tests::manifest;
+use super::store::{LogStore, PutResult, StoreError};
 use super::{
     ClaimBase, ClaimOutcome, Claimed, EntryBody, LogClient, LogEntry, LogError, Nonce, NonceSource, Settled,
 };
@@ -166,5 +168,48 @@ fn a_start_whose_survey_is_old_meets_the_faster_one_and_claims_above_it() {
         assert!(matches!(client.claim(&slow, Nonce(3)).await.unwrap(), ClaimOutcome::Again));
         let slow = claim(&client, ClaimBase::Latest, 4).await.unwrap();
         assert!(slow.attempt > fast.attempt);
+    });
+}
+
+/// A store in which every entry is cleaned between its listing and its reading, because others come all the time.
+#[derive(Clone)]
+struct Restless(CheckpointStorage);
+
+impl LogStore for Restless {
+    fn url(&self) -> &str {
+        LogStore::url(&self.0)
+    }
+
+    async fn create(&self, path: &str, bytes: Bytes) -> Result<PutResult, StoreError> {
+        LogStore::create(&self.0, path, bytes).await
+    }
+
+    async fn get(&self, path: &str) -> Result<Option<Bytes>, StoreError> {
+        match path.starts_with("log/0") {
+            true => Ok(None),
+            false => LogStore::get(&self.0, path).await,
+        }
+    }
+
+    async fn list(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        LogStore::list(&self.0, folder).await
+    }
+
+    async fn delete(&self, path: &str) -> Result<(), StoreError> {
+        LogStore::delete(&self.0, path).await
+    }
+}
+
+#[test]
+fn a_log_that_changes_faster_than_it_is_read_does_not_pass_for_an_empty_one() {
+    let storage = CheckpointStorage::open("memory://").unwrap();
+    run(async {
+        let client = open(&storage, "orders", 1).await.unwrap();
+        let a = claim(&client, ClaimBase::Latest, 2).await.unwrap();
+        assert_eq!(append(&client, &a, 2, checkpoint(&a, 1, &[])).await, Settled::Ours);
+        let (io, log_id, job) = (Arc::clone(&client.io), client.log_id.clone(), client.job.clone());
+        let restless = LogClient { store: Restless(storage.clone()), io, job, log_id };
+        let survey = restless.survey(ClaimBase::Latest).await;
+        assert!(matches!(survey, Err(LogError::Restless { .. })), "{survey:?}");
     });
 }

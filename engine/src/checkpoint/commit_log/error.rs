@@ -38,6 +38,17 @@ pub enum LogError {
         #[source]
         source: EnvelopeError,
     },
+    /// Entries went away while they were read, again and again.
+    #[error(
+        "the log in {folder} changed {tries} times while it was read: a job that still runs completes checkpoints faster than they \
+         can be read\n  help: stop that job first, or give it a longer checkpoint interval"
+    )]
+    Restless {
+        /// The folder's URL.
+        folder: String,
+        /// How often it was read.
+        tries: u32,
+    },
     /// The folder is another job's.
     #[error(
         "the checkpoint folder {folder} belongs to job \"{owner}\", not to \"{job}\"\n  \

@@ -113,6 +113,15 @@ pub enum FileError {
         /// The limit.
         limit_bytes: usize,
     },
+    /// This user has no right to read.
+    #[error("{} cannot be read by this user; give the right to read it and start again", path.display())]
+    NotReadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
     /// The file system refused.
     #[error("{} of {} failed", doing, file.display())]
     Io {
@@ -146,7 +155,9 @@ impl From<FileError> for ConnectorError {
     fn from(error: FileError) -> Self {
         let connector = if error.is_restartable() { Self::transient(&error) } else { Self::fatal(&error) };
         match error {
-            FileError::Io { source, .. } => connector.caused_by(source),
+            FileError::Io { source, .. } | FileError::NotReadable { source, .. } => {
+                connector.caused_by(source)
+            }
             FileError::CutShort { source, .. } => connector.caused_by(source),
             _ => connector,
         }

@@ -162,7 +162,11 @@ impl Fetcher {
             let FileSplit { line, offset, .. } = self.position;
             return FileError::Vanished { file: self.file.clone(), line, offset };
         }
-        FileError::Io { doing: "opening", file: self.file.clone(), source }
+        let file = self.file.clone();
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => FileError::NotReadable { path: file, source },
+            _ => FileError::Io { doing: "opening", file, source },
+        }
     }
 
     /// Cuts a block into chunks of parsed lines and moves the position behind its last whole line.

@@ -21,6 +21,7 @@ pub struct FoundFile {
 pub(crate) fn list_files(folder: &Path) -> Result<Vec<FoundFile>, FileError> {
     let listing = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => FileError::FolderMissing { folder: folder.to_owned() },
+        io::ErrorKind::PermissionDenied => FileError::NotReadable { path: folder.to_owned(), source },
         io::ErrorKind::NotADirectory => FileError::NotAFolder { folder: folder.to_owned() },
         _ => FileError::Io { doing: "the listing", file: folder.to_owned(), source },
     };

@@ -8,6 +8,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -25,6 +27,8 @@ static OPEN_FILES: Mutex<BTreeMap<PathBuf, Weak<Database>>> = Mutex::new(BTreeMa
 #[derive(Debug)]
 pub(crate) struct Database {
     file: PathBuf,
+    /// Which file that was when it was opened.
+    identity: FileIdentity,
     /// Guards the connection. A mutex and no message: a transaction is one closure on a blocking thread, and never held over an await.
     connection: Mutex<Connection>,
 }
@@ -40,7 +44,9 @@ impl Database {
         }
         let connection =
             connect(&file, busy_timeout).map_err(|e| SqliteError::of(&file, "opening the database", e))?;
-        let database = Arc::new(Self { file: file.clone(), connection: Mutex::new(connection) });
+        let identity = FileIdentity::of(&file)
+            .map_err(|source| SqliteError::Vanished { file: file.clone(), source: Some(source) })?;
+        let database = Arc::new(Self { file: file.clone(), identity, connection: Mutex::new(connection) });
         open_files.insert(file, Arc::downgrade(&database));
         Ok(database)
     }
@@ -64,11 +70,24 @@ impl Database {
     ) -> Result<T, SqliteError> {
         let sorted = |e| SqliteError::of(&self.file, doing, e);
         let mut connection = self.lock();
+        self.refuse_vanished()?;
         let transaction =
             connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sorted)?;
         let result = work(&transaction)?;
         transaction.commit().map_err(sorted)?;
         Ok(result)
+    }
+
+    /// SQLite goes on writing to a file that was deleted or replaced, and says that all is well.
+    fn refuse_vanished(&self) -> Result<(), SqliteError> {
+        let vanished = |source| Err(SqliteError::Vanished { file: self.file.clone(), source });
+        match FileIdentity::of(&self.file) {
+            Ok(now) if now == self.identity => Ok(()),
+            Ok(_) => vanished(None),
+            Err(source) if source.kind() == io::ErrorKind::NotFound => vanished(Some(source)),
+            // Not known to be gone: SQLite says what is wrong, if anything is.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Lends the connection. Blocking.
@@ -83,6 +102,16 @@ impl Database {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, SqliteError> {
         work(&self.lock()).map_err(|e| SqliteError::of(&self.file, doing, e))
+    }
+}
+
+/// Device and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileIdentity(u64, u64);
+
+impl FileIdentity {
+    fn of(file: &Path) -> io::Result<Self> {
+        file.metadata().map(|metadata| Self(metadata.dev(), metadata.ino()))
     }
 }
 

@@ -107,6 +107,19 @@ pub enum SqliteError {
         #[source]
         source: Box<rusqlite::Error>,
     },
+    /// The file that was opened is no longer at its path.
+    #[error(
+        "{} was deleted or replaced while the job ran, and what is written now would be lost; bring the file back, or start over \
+         with --restore none",
+        file.display()
+    )]
+    Vanished {
+        /// The file.
+        file: PathBuf,
+        /// What the system says; nothing if another file is there now.
+        #[source]
+        source: Option<std::io::Error>,
+    },
     /// Not a database, or a damaged one.
     #[error("{} is not a SQLite database, or is damaged; use another file, or restore it from a backup", file.display())]
     Damaged {
@@ -180,6 +193,7 @@ impl SqliteError {
             | Self::TableMismatch { .. }
             | Self::Value { .. }
             | Self::KeyTaken { .. }
+            | Self::Vanished { .. }
             | Self::Damaged { .. } => false,
         }
     }
@@ -196,6 +210,7 @@ impl From<SqliteError> for ConnectorError {
             | SqliteError::Damaged { source, .. }
             | SqliteError::Statement { source, .. } => connector.caused_by(source),
             SqliteError::CutShort { source, .. } => connector.caused_by(source),
+            SqliteError::Vanished { source: Some(source), .. } => connector.caused_by(source),
             _ => connector,
         }
     }

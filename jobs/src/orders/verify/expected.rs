@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -147,9 +147,16 @@ fn partition_files(folder: &Path) -> Result<Vec<PathBuf>, VerifyError> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        if !hidden && path.extension().is_some_and(|extension| extension == "jsonl") {
-            files.push(path);
+        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(['.', '_']));
+        if hidden || path.extension().is_none_or(|extension| extension != "jsonl") {
+            continue;
+        }
+        // Folders, pipes and links that lead nowhere are no parts: opening a pipe would wait for ever.
+        match path.metadata() {
+            Ok(metadata) if metadata.is_file() => files.push(path),
+            Ok(_) => {}
+            Err(source) if source.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(VerifyError::Input { path, source }),
         }
     }
     files.sort();

@@ -239,3 +239,15 @@ fn a_folder_without_input_is_refused() {
     let error = audit(&planted.folder.path().join("none"), &planted.database()).unwrap_err();
     assert!(matches!(error, VerifyError::Input { .. }), "{error:?}");
 }
+
+#[test]
+fn folders_pipes_and_links_that_lead_nowhere_are_no_input() {
+    let planted = Planted::clean();
+    fs::create_dir(planted.input().join("part-7.jsonl")).unwrap();
+    fs::write(planted.input().join("_part-8.jsonl"), "not an order\n").unwrap();
+    std::os::unix::fs::symlink("nowhere", planted.input().join("part-9.jsonl")).unwrap();
+    let made =
+        std::process::Command::new("mkfifo").arg(planted.input().join("part-10.jsonl")).status().unwrap();
+    assert!(made.success());
+    assert!(planted.audit().unwrap().ok());
+}

@@ -15,6 +15,8 @@ use super::simulation::Simulation;
 pub struct Minimum {
     /// Records of the input.
     pub records: u64,
+    /// Vertices of the job.
+    pub vertices: u64,
     /// Checkpoints completed.
     pub completed: u64,
     /// Processes killed.
@@ -22,7 +24,7 @@ pub struct Minimum {
 }
 
 /// A seed that is smaller teaches nothing.
-pub const MINIMUM: Minimum = Minimum { records: 1_000, completed: 3, crashes: 2 };
+pub const MINIMUM: Minimum = Minimum { records: 1_000, vertices: 3, completed: 3, crashes: 2 };
 
 /// Seeds that were run.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +77,7 @@ impl Campaign {
         let small = report.records < MINIMUM.records
             || report.completed < MINIMUM.completed
             || report.crashes < MINIMUM.crashes;
+        let small = small || report.vertices < MINIMUM.vertices;
         match small {
             true if report.ended_in_loss => self.cut_short += 1,
             true => self.too_small.push((report.seed, report.completed, report.crashes)),

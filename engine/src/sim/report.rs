@@ -13,6 +13,8 @@ pub struct SimReport {
     pub seed: u64,
     /// Records of the input.
     pub records: u64,
+    /// Vertices of the job, in the start that had the fewest.
+    pub vertices: u64,
     /// Scheduler steps.
     pub steps: u64,
     /// Simulated time, in microseconds.

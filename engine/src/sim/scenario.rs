@@ -219,7 +219,8 @@ impl Scenario {
             pending_one_in: rng.between(3, 40),
             pending_us_max: if rng.one_in(4) { 60_000 } else { 6_000 },
             parallelism_max,
-            has_log_sink: !rng.one_in(4),
+            // One source alone would leave a job of two vertices.
+            has_log_sink: !rng.one_in(4) || sources == 1,
             has_map: rng.one_in(2),
             has_add_sink,
             tally: u32::try_from(rng.below(4)).unwrap_or(0),
@@ -282,7 +283,10 @@ impl Scenario {
             let by_key = rows.key_by(|row| if let Row::Add { key, .. } = row { *key } else { 0 });
             let _ = by_key.sink(ADD_SINK, sink).parallelism(subtasks(rng));
         } else if self.has_log_sink {
-            let rows = records.map(|r| Row::Event { id: r.id }).parallelism(subtasks(rng));
+            let mut rows = records.map(|r| Row::Event { id: r.id }).parallelism(subtasks(rng));
+            if self.inputs.len() == 1 {
+                rows = rows.rebalance();
+            }
             self.sink(&rows, LOG_SINK, line, subtasks(rng));
         }
         if self.tally > 0 {

@@ -126,6 +126,7 @@ impl Simulation {
         let report = SimReport {
             seed,
             records: world.scenario.records(),
+            vertices: u64::MAX,
             batches_per_channel: world.scenario.batches_per_channel(),
             ..SimReport::default()
         };
@@ -325,7 +326,9 @@ impl Simulation {
         });
         let network = ProcessNetwork { network: Arc::clone(&self.world.network), process: id };
         let execution = execution.map_err(|e| e.to_string())?.with_delivery(Arc::new(network));
-        self.processes.push(Process::new(id, io, execution, explicit));
+        let process = Process::new(id, io, execution, explicit);
+        self.report.vertices = self.report.vertices.min(process.parallelism().len() as u64);
+        self.processes.push(process);
         Ok(())
     }
 

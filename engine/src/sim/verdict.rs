@@ -206,6 +206,7 @@ impl Simulation {
                 "{name} was rolled back by hand, and the job has finished as if nothing had happened"
             ));
         }
+        let calm = self.world.is_calm();
         let history = history(&self.world.objects);
         let finisher = finisher(&history).ok_or("the job has finished, and no entry says so")?;
         let mut excused: BTreeSet<AttemptId> = self.excused.iter().copied().collect();
@@ -214,8 +215,9 @@ impl Simulation {
         self.world.advance(2 * LATE_STATEMENT_US_MAX, &mut self.rng);
         self.check_output()?;
         self.check_left_overs(&excused)?;
+        // While the store still fails, the last sweep may fail as often as it is tried.
         let files = orphans(&self.world.objects, &excused);
-        if own && !files.is_empty() {
+        if own && calm && !files.is_empty() {
             return Err(format!("files that no entry names at FINISHED: {files:?}"));
         }
         self.drain()?;

@@ -23,6 +23,8 @@ pub enum Strike {
 pub enum Place {
     /// Between two steps, so many steps later.
     AfterSteps(u64),
+    /// So many steps after every subtask has ended.
+    AfterAllEnded(u64),
     /// At whatever fault point is passed after so many others.
     AfterPasses(u64),
     /// At this fault point, when it is passed for the nth time.
@@ -117,7 +119,7 @@ impl Blow {
         for _ in 0..rng.below(3) {
             let strike = if rng.one_in(4) { Strike::draw_pause(rng) } else { Strike::Crash };
             let place = match rng.below(3) {
-                0 => Place::draw(rng, strike),
+                0 => Place::AfterAllEnded(rng.between(1, 400)),
                 1 => Place::At(OF_THE_END[usize::try_from(rng.below(2)).unwrap_or(0)], 1),
                 _ => Place::AfterSteps(rng.between(1, 5_000)),
             };

@@ -13,7 +13,7 @@ use super::rng::Rng;
 use crate::clock::Moment;
 use crate::error::EngineError;
 use crate::execution::{ExecutionNotice, ExecutionStep, JobExecution, JobOutcome};
-use crate::ids::AttemptId;
+use crate::ids::{AttemptId, CheckpointId};
 use crate::taskworker::Step;
 
 /// Why a process does not run.
@@ -41,6 +41,8 @@ pub struct Process {
     pub standing: Standing,
     /// What it was told to restore, where that was not the newest checkpoint.
     pub explicit: Option<ExplicitRestore>,
+    /// The checkpoint that it was told to rewind to.
+    pub rewind: Option<CheckpointId>,
     /// Whether a checkpoint of its attempt has failed and none has completed since.
     pub failed_before: bool,
     in_flight: u32,
@@ -76,6 +78,7 @@ impl Process {
             attempts: BTreeSet::new(),
             standing: Standing::No,
             explicit,
+            rewind: None,
             failed_before: false,
             in_flight: 0,
         }

@@ -309,6 +309,10 @@ impl Simulation {
         let graph = self.world.scenario.graph(&mut self.rng, &self.world.line).map_err(|e| e.to_string())?;
         let mut config = self.world.scenario.config.clone();
         config.restore = self.restore_from(explicit);
+        let rewind = match config.restore {
+            RestoreFrom::Rewind(checkpoint) => Some(checkpoint),
+            RestoreFrom::Latest | RestoreFrom::None => None,
+        };
         if config.restore != RestoreFrom::Latest {
             self.count(Area::Event, "explicit restore");
         }
@@ -326,7 +330,8 @@ impl Simulation {
         });
         let network = ProcessNetwork { network: Arc::clone(&self.world.network), process: id };
         let execution = execution.map_err(|e| e.to_string())?.with_delivery(Arc::new(network));
-        let process = Process::new(id, io, execution, explicit);
+        let mut process = Process::new(id, io, execution, explicit);
+        process.rewind = rewind;
         self.report.vertices = self.report.vertices.min(process.parallelism().len() as u64);
         self.processes.push(process);
         Ok(())

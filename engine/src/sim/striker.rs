@@ -138,6 +138,7 @@ impl Striker {
         let crash = blow.strike == Strike::Crash;
         let (trigger, at_step) = match blow.place {
             Place::AfterSteps(steps) => (Trigger::Off, Some(step + steps)),
+            Place::AfterAllEnded(_) => (Trigger::Off, None),
             Place::AfterPasses(passes_left) => {
                 (Trigger::Armed { point: None, passes_left, crash }, Some(step + PATIENCE_STEPS))
             }
@@ -157,6 +158,15 @@ impl Striker {
         match self.armed.take() {
             Some(armed) => Next::Fall(Fall { blow: armed.blow, place }),
             None => Next::Step,
+        }
+    }
+
+    /// Every subtask of an attempt has ended.
+    pub fn note_all_ended(&mut self, step: u64) {
+        if let Some(Armed { blow: Blow { place: Place::AfterAllEnded(steps), .. }, at_step }) =
+            &mut self.armed
+        {
+            at_step.get_or_insert(step + *steps);
         }
     }
 

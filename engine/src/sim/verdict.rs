@@ -53,6 +53,7 @@ impl Simulation {
             ExecutionNotice::Master(MasterNotice::AllEnded) => {
                 self.say(Some(id), "all subtasks have ended".to_owned());
                 self.excused.clear();
+                self.striker.note_all_ended(self.report.steps);
             }
             ExecutionNotice::Master(MasterNotice::Progress { .. }) => {}
             ExecutionNotice::Restarting { cause, after } => {
@@ -133,8 +134,9 @@ impl Simulation {
         result: Result<JobOutcome, EngineError>,
     ) -> Result<Option<End>, String> {
         // A zombie may have completed another checkpoint between the decision to rewind and the look at the log.
-        let raced = self.report.pauses > 0;
-        let explicit = raced && self.processes.iter().any(|p| p.id == id && p.explicit.is_some());
+        let target = self.processes.iter().find(|p| p.id == id).and_then(|p| p.rewind);
+        let restorable = history(&self.world.objects).restorable();
+        let raced = target.is_some_and(|target| restorable.iter().all(|c| c.id() != target));
         let text = result.as_ref().map_or_else(|e| crate::error::chain_text(e), |o| format!("{o:?}"));
         self.say(Some(id), format!("ends: {text}"));
         match result {
@@ -149,7 +151,7 @@ impl Simulation {
                 LogError::UnknownCheckpoint { .. }
                 | LogError::NotOnTheLine { .. }
                 | LogError::NotRetained { .. }
-                    if explicit => {}
+                    if raced => {}
                 other => return Err(format!("the job ended with: {other}")),
             },
             // The store failed: whoever started the process starts it again.

@@ -78,7 +78,7 @@ pub enum CommitOutcome {
 #[error(
     "transaction lost: {name} (closed by checkpoint {closed_by}): {reason}\n  \
      records of \"{}\" after checkpoint {} up to checkpoint {closed_by} are not in the output\n  \
-     help: find out who rolled it back; `tidegate txn forget` records the decision to go on without them",
+     help: find out who rolled it back, or whether the output was moved; `--restore none` begins anew, in addition to what is there",
     name.scope.uid, name.opened_after
 )]
 pub struct LostTransaction {

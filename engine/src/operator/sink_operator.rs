@@ -85,7 +85,6 @@ enum Phase {
     Running,
     /// Cancel was asked; the open transaction is being thrown away and completed ones are being committed.
     Settling,
-    RollingBack,
     Sweeping,
     Canceled,
 }
@@ -99,6 +98,7 @@ pub struct SinkStage<S: TwoPhaseSink> {
     phase: Phase,
     cancel: bool,
     discarded: bool,
+    rolling_back: bool,
     /// The last barrier seen: what the next transaction is opened after.
     last_barrier: CheckpointId,
     /// Barriers whose `Prepared` is not in, each with the barrier before it.
@@ -154,6 +154,7 @@ impl<S: TwoPhaseSink> SinkStage<S> {
             phase: Phase::Recovering,
             cancel: false,
             discarded: false,
+            rolling_back: false,
             last_barrier: restored_id,
             barriers_seen: VecDeque::new(),
             ended: false,
@@ -234,12 +235,7 @@ impl<S: TwoPhaseSink> SinkStage<S> {
                 }
             }
             SinkEvent::Discarded => self.discarded = true,
-            SinkEvent::RolledBack => {
-                if self.phase == Phase::RollingBack {
-                    self.phase = Phase::Sweeping;
-                    self.to_committer.push_back(CommitterCommand::Sweep(Vec::new()));
-                }
-            }
+            SinkEvent::RolledBack => self.rolling_back = false,
             SinkEvent::LostAtRecovery(lost) => return Err(TaskFailure::Lost(Box::new(lost))),
             SinkEvent::Failed(error) => return Err(self.failure(&error)),
         }
@@ -308,10 +304,17 @@ impl<S: TwoPhaseSink> SinkStage<S> {
                 self.to_writer.push_back(WriterCommand::Discard);
                 self.phase = Phase::Settling;
             }
-            Phase::Settling if self.discarded && self.driver.is_settled() && self.prepares_in_flight == 0 => {
+            // The rest is rolled back without waiting for the writer: the writer may wait for a row that a prepared transaction
+            // holds. What the writer prepares until it has discarded its own is rolled back in another round.
+            Phase::Settling if self.driver.is_settled() && !self.rolling_back => {
                 let names = self.driver.take_uncommitted();
-                self.to_committer.push_back(CommitterCommand::RollBack(names));
-                self.phase = Phase::RollingBack;
+                if !names.is_empty() {
+                    self.rolling_back = true;
+                    self.to_committer.push_back(CommitterCommand::RollBack(names));
+                } else if self.discarded && self.prepares_in_flight == 0 {
+                    self.phase = Phase::Sweeping;
+                    self.to_committer.push_back(CommitterCommand::Sweep(Vec::new()));
+                }
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! What strikes a simulated job, and when: crashes, pauses, explicit restores.
+//! What strikes a simulated job, and when: crashes, pauses, orderly cancels, explicit restores.
 //!
 //! Owns: the drawing of a seed's schedule. Does not own: carrying it out (see [`super::striker`]). Runs on: plain data.
 
@@ -16,6 +16,8 @@ pub enum Strike {
         /// Steps until it goes on.
         resume_after: Option<u64>,
     },
+    /// It is canceled in order; whoever canceled it starts it again.
+    Cancel,
 }
 
 /// The place at which a process is struck.
@@ -97,7 +99,7 @@ pub const NOT_REACHED: [&str; 2] = ["commit_log.settled.before", "commit_log.set
 const OF_THE_END: [&str; 2] = ["commit_log.finished.before", "commit_log.finished.after"];
 
 impl Blow {
-    /// A seed's schedule: two to five blows, two of them crashes, and perhaps a late one.
+    /// A seed's schedule: two to five blows, two of them crashes, perhaps an orderly cancel, and perhaps a late one.
     pub fn draw_all(rng: &mut Rng) -> Vec<Self> {
         let count = rng.between(2, 5);
         let explicit = rng.one_in(5).then(|| rng.below(count));
@@ -112,7 +114,12 @@ impl Blow {
                 Self { strike, place, after_checkpoint: !rng.one_in(4), late: false, restore }
             })
             .collect();
-        // Pauses may come before, between and after the crashes.
+        if rng.one_in(4) {
+            let place = Place::AfterSteps(rng.between(1, 4_000));
+            let after_checkpoint = !rng.one_in(3);
+            blows.push(Self { strike: Strike::Cancel, place, after_checkpoint, late: false, restore: None });
+        }
+        // Pauses and cancels may come before, between and after the crashes.
         for index in (1..blows.len()).rev() {
             blows.swap(index, usize::try_from(rng.below(index as u64 + 1)).unwrap_or(0));
         }
@@ -167,7 +174,9 @@ impl Place {
                     false => Self::At(point, rng.between(1, 3)),
                 }
             }
-            (_, Strike::Pause { .. }) => Self::At(pick(rng, &OF_A_ZOMBIE), rng.between(1, 3)),
+            (_, Strike::Pause { .. } | Strike::Cancel) => {
+                Self::At(pick(rng, &OF_A_ZOMBIE), rng.between(1, 3))
+            }
         }
     }
 }

@@ -84,6 +84,7 @@ const REQUIRED: &[(Area, &str)] = &[
     (Area::Event, "a checkpoint completed after one that failed"),
     (Area::Event, "rescaled with pending transactions"),
     (Area::Event, "a fenced attempt"),
+    (Area::Event, "canceled in order"),
     (Area::Event, "a paused attempt went on beside its successor"),
     (Area::Event, "an attempt paused for ever"),
     (Area::Event, "restart inside the process"),

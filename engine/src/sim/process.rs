@@ -43,6 +43,8 @@ pub struct Process {
     pub explicit: Option<ExplicitRestore>,
     /// The checkpoint that it was told to rewind to.
     pub rewind: Option<CheckpointId>,
+    /// Whether somebody has asked it to stop in order.
+    pub canceled: bool,
     /// Whether a checkpoint of its attempt has failed and none has completed since.
     pub failed_before: bool,
     in_flight: u32,
@@ -79,6 +81,7 @@ impl Process {
             standing: Standing::No,
             explicit,
             rewind: None,
+            canceled: false,
             failed_before: false,
             in_flight: 0,
         }
@@ -87,6 +90,14 @@ impl Process {
     /// Whether it runs.
     pub fn runs(&self) -> bool {
         self.standing == Standing::No
+    }
+
+    /// Subtasks that have not answered an orderly cancel, for a report.
+    pub fn not_canceled(&mut self) -> Vec<String> {
+        match self.canceled {
+            true => self.execution.attempt().map_or_else(Vec::new, |a| a.master().not_canceled()),
+            false => Vec::new(),
+        }
     }
 
     /// The job manager and each subtask, as the scheduler counts them.

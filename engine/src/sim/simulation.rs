@@ -25,6 +25,7 @@ use crate::execution::{ExecutionSetup, JobExecution, RestoreFrom, Slots};
 use crate::fault::SimulatedCrash;
 use crate::ids::AttemptId;
 use crate::io::{Io, NoWake};
+use crate::jobmanager::Control;
 use crate::operator::TransactionName;
 
 /// Steps in which a seed must come to its end.
@@ -208,7 +209,9 @@ impl Simulation {
         }
         let too_late = self.world.is_calm() && now > self.disturbed_at + DEADLINE_US;
         if too_late || self.report.steps > STEPS_MAX {
-            let waiting: Vec<_> = self.processes.iter().map(|p| (p.id, p.standing, p.io.names())).collect();
+            let processes = self.processes.iter_mut();
+            let waiting: Vec<_> =
+                processes.map(|p| (p.id, p.standing, p.not_canceled(), p.io.names())).collect();
             let (steps, seconds) = (self.report.steps, now / 1_000_000);
             return Err(format!("no end after {steps} steps and {seconds} s; I/O that waits: {waiting:?}"));
         }
@@ -255,6 +258,18 @@ impl Simulation {
             Strike::Crash => self.kill(id, fall.place),
             Strike::Pause { .. } if self.processes.len() >= ALIVE_MAX => self.kill(id, fall.place),
             Strike::Pause { resume_after } => self.pause(id, fall.place, resume_after),
+            Strike::Cancel => self.cancel(id),
+        }
+    }
+
+    /// Somebody asks a process to stop in order; its end is judged like the job's.
+    fn cancel(&mut self, id: u32) {
+        self.say(Some(id), "is asked to stop in order".to_owned());
+        let Some(process) = self.processes.iter_mut().find(|p| p.id == id) else { return };
+        process.canceled = true;
+        if process.execution.control(Control::Cancel).is_some() {
+            // Nothing was claimed yet.
+            self.remove(id);
         }
     }
 

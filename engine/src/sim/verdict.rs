@@ -10,7 +10,7 @@ use super::judge::{Cut, cuts, finisher, history, on_the_line, orphans};
 use super::line::LATE_STATEMENT_US_MAX;
 use super::process::Standing;
 use super::simulation::{Hand, Simulation};
-use crate::checkpoint::commit_log::LogError;
+use crate::checkpoint::commit_log::{EntryBody, LogError};
 use crate::checkpoint::failure_manager::FailureReason;
 use crate::checkpoint::stats::{CheckpointOutcome, CheckpointStats};
 use crate::error::EngineError;
@@ -140,8 +140,12 @@ impl Simulation {
         let text = result.as_ref().map_or_else(|e| crate::error::chain_text(e), |o| format!("{o:?}"));
         self.say(Some(id), format!("ends: {text}"));
         match result {
+            // Somebody had begun the job anew after the entry `finished`: the job goes on.
+            Ok(JobOutcome::Finished) if self.is_begun_anew() => {
+                self.count(Area::Event, "begun anew after its end")
+            }
             Ok(JobOutcome::Finished) => return Ok(Some(self.finished(id, true))),
-            Ok(JobOutcome::Canceled) => return Err("the job was canceled by nobody".to_owned()),
+            Ok(JobOutcome::Canceled) => self.canceled(id)?,
             Err(EngineError::Fenced { .. }) => self.count(Area::Event, "a fenced attempt"),
             Err(EngineError::Lost(lost)) => return self.lost(id, lost),
             Err(EngineError::Log(error)) => match *error {
@@ -157,10 +161,40 @@ impl Simulation {
             // The store failed: whoever started the process starts it again.
             Err(EngineError::Storage(_)) => {}
             Err(EngineError::Restore(error)) if matches!(*error, RestoreError::Storage { .. }) => {}
+            // What fails while it is being canceled is not restarted: the next process goes on.
+            Err(EngineError::JobFailed { .. }) if self.is_canceled(id) => {}
             Err(_) => return Err(format!("the job ended with: {text}")),
         }
         self.remove(id);
         Ok(None)
+    }
+
+    /// Whether a claim stands above the entry `finished`.
+    fn is_begun_anew(&self) -> bool {
+        let log = history(&self.world.objects);
+        let finished =
+            log.iter().find(|(_, e)| matches!(e.body, EntryBody::Finished)).map(|(number, _)| number);
+        finished.is_some_and(|number| log.above(number).any(|(_, e)| e.is_claim()))
+    }
+
+    fn is_canceled(&self, id: u32) -> bool {
+        self.processes.iter().any(|p| p.id == id && p.canceled)
+    }
+
+    /// At CANCELED nothing of the process's own is left, and nothing of the attempts before it that it could know of.
+    fn canceled(&mut self, id: u32) -> Result<(), String> {
+        if !self.is_canceled(id) {
+            return Err("the job was canceled by nobody".to_owned());
+        }
+        let (own, others): (Vec<_>, Vec<_>) = self.processes.iter().partition(|p| p.id == id);
+        let mut excused: BTreeSet<AttemptId> = self.excused.iter().copied().collect();
+        excused.extend(others.iter().flat_map(|p| p.attempts.iter().copied()));
+        own.iter().flat_map(|p| &p.attempts).for_each(|attempt| {
+            excused.remove(attempt);
+        });
+        self.check_left_overs(&excused).map_err(|what| format!("at CANCELED: {what}"))?;
+        self.count(Area::Event, "canceled in order");
+        Ok(())
     }
 
     fn finished(&mut self, id: u32, own: bool) -> End {
@@ -236,7 +270,7 @@ impl Simulation {
         let left = self.world.scenario.server.left_overs();
         let left: Vec<_> =
             left.iter().filter(|n| !excused.contains(&n.attempt)).map(ToString::to_string).collect();
-        if left.is_empty() { Ok(()) } else { Err(format!("left over at FINISHED: {left:?}")) }
+        if left.is_empty() { Ok(()) } else { Err(format!("left over: {left:?}")) }
     }
 
     /// Every process that still stands or runs must end as fenced, or find that the job has finished.

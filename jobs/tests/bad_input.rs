@@ -105,7 +105,7 @@ fn other_state_than_the_job_has_is_refused_before_anything_is_claimed() {
     let entries = scenario.files("checkpoints/log");
     let other_source =
         ["run", "--source=datagen", "--orders=5", "--sink=sqlite:out.sqlite", "--checkpoints=checkpoints"];
-    refused(scenario.orders(&other_source), 1, &["orders", "was FileSplit", "is DatagenSplit"]);
+    refused(scenario.orders(&other_source), 1, &["orders", "splits", "FileSplit", "DatagenSplit"]);
     let other_sink = ["run", "--source=files:in", "--sink=blackhole", "--checkpoints=checkpoints"];
     refused(scenario.orders(&other_sink), 1, &["may not be committed yet"]);
     assert!(scenario.files("checkpoints/log").len() <= entries.len() + 1);

@@ -1,14 +1,15 @@
 //! A user function that fails, panics, blocks or explodes, and a sink that hangs: each has a defined outcome.
 #![allow(clippy::unwrap_used, reason = "a test program: what fails here fails the test")]
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::Duration;
 
 use tidegate::connectors::blackhole::BlackholeSink;
 use tidegate::engine::checkpoint::{CheckpointConfig, CheckpointMode};
 use tidegate::engine::error::EngineError;
 use tidegate::engine::execution::{CancelHandle, ExecutionConfig, ExecutionNotice, JobOutcome, LocalRunner};
-use tidegate::engine::jobmanager::{MasterNotice, RestartStrategy};
+use tidegate::engine::jobmanager::RestartStrategy;
 use tidegate::prelude::*;
 use tidegate_tests::{Until, run};
 
@@ -103,15 +104,15 @@ fn a_function_declared_as_blocking_holds_nobody_else_up() {
     let config = ExecutionConfig { threads: Some(1), ..without_checkpoints(RestartStrategy::None) };
     let mut runner = LocalRunner::new(graph, config, None).unwrap();
     // Everybody else is through while the blocking function still waits: then the door is opened.
-    let written = AtomicU64::new(0);
-    let outcome = runner.run(|notice| {
-        if let ExecutionNotice::Master(MasterNotice::Progress { .. }) = notice {
-            written.store(fast_sink.records(), Ordering::Relaxed);
-            if fast_sink.records() == 50_000 {
-                door.open();
-            }
-        }
+    let seen = fast_sink.clone();
+    let opener = std::thread::spawn(move || {
+        let polls = (0..60_000).take_while(|_| seen.records() < 50_000);
+        polls.for_each(|_| std::thread::park_timeout(Duration::from_millis(1)));
+        door.open();
+        seen.records()
     });
+    let outcome = runner.run(|_| ());
+    assert_eq!(opener.join().unwrap(), 50_000, "the fast sink waited for the blocking function");
     assert_eq!(outcome.unwrap(), JobOutcome::Finished);
     assert_eq!((slow_sink.records().len(), fast_sink.records()), (5, 50_000));
 }

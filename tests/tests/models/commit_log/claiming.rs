@@ -43,16 +43,13 @@ impl CommitLog {
         attempt.phase = Phase::Claimed { base };
     }
 
-    /// The oldest checkpoint that a rewind may name, if it is not what would be restored anyway. The law asks for more than
-    /// [`Listing::restorable`]: after a rewind that completed nothing, the newest entry of the line is not the newest entry of the log,
-    /// and whoever wrote that one may be about to delete what it does not name.
-    ///
-    /// [`Listing::restorable`]: tidegate_engine::checkpoint::commit_log::Listing::restorable
+    /// The oldest checkpoint that a rewind may name, if it is not what would be restored anyway.
     pub(super) fn rewind_target(&self, log: &Log) -> Option<u8> {
-        let restorable: Vec<u8> = log.listing.restorable().iter().map(|c| c.number.0 as u8).collect();
-        let safe = log.safe_from_cleaners();
-        let is_safe = |n: &&u8| self.weakening == Weakening::RewindToWhatTheLineRetains || safe.contains(n);
-        restorable.iter().skip(1).rfind(is_safe).copied()
+        let restorable = match self.weakening {
+            Weakening::RewindToWhatTheLineRetains => log.retained_by_the_line(),
+            _ => log.listing.restorable().iter().map(|c| c.number.0 as u8).collect(),
+        };
+        restorable.iter().skip(1).next_back().copied()
     }
 
     fn claim(&self, attempt: &Attempt, number: u8, base: Base) -> Entry {

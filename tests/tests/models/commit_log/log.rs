@@ -154,6 +154,15 @@ impl Log {
         retained.iter().map(|c| c.number.0 as u8).collect()
     }
 
+    /// What the newest entry *of the line* names, newest first: the weaker form of what a rewind may name. After a rewind that completed
+    /// nothing that is not the newest entry of the log, and whoever wrote that one may be about to delete what it does not name.
+    pub(super) fn retained_by_the_line(&self) -> Vec<u8> {
+        let line: Vec<u8> = self.listing.line().iter().map(|n| n.0 as u8).collect();
+        let Some(newest) = line.first().copied() else { return Vec::new() };
+        let retained = self.retained_with(newest);
+        line.into_iter().filter(|n| *n == newest || retained.contains(n)).collect()
+    }
+
     /// The newest start without restore that holds, at or below `from`.
     pub(super) fn began_anew(&self, from: u8) -> u8 {
         let is_void = |e: &Entry| self.listing.is_void(EntryNumber(u64::from(e.number)));

@@ -43,7 +43,7 @@ fn a_signal_cancels_in_order_and_the_next_run_goes_on() {
 #[test]
 fn a_second_ctrl_c_stops_at_once_and_loses_nothing() {
     let scenario = Scenario::with_orders();
-    let mut run = scenario.run(3, &["--rate=2000"]);
+    let mut run = scenario.run(3, &["--rate=300"]);
     let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(run.stdout.take().unwrap()).lines().map(Result::unwrap);
     said.find(|line| line.contains("\"event\":\"checkpoint\"")).unwrap();
@@ -52,7 +52,12 @@ fn a_second_ctrl_c_stops_at_once_and_loses_nothing() {
     database.busy_timeout(PATIENCE).unwrap();
     database.execute_batch("BEGIN IMMEDIATE").unwrap();
     for _ in 0..3 {
-        said.find(|line| line.contains("\"event\":\"progress\"")).unwrap();
+        said.find(|line| line.contains("\"event\":\"progress\"")).unwrap_or_else(|| {
+            let status = run.wait();
+            let mut text = String::new();
+            std::io::Read::read_to_string(&mut run.stderr.take().unwrap(), &mut text).unwrap();
+            panic!("ended early: {status:?}\n{text}")
+        });
     }
     let pid = Pid::from_child(&run);
     kill_process(pid, Signal::INT).unwrap();

@@ -131,6 +131,39 @@ fn a_missing_operator_is_refused_unless_its_state_may_be_dropped() {
 }
 
 #[test]
+fn a_renamed_state_is_refused_unless_it_may_be_dropped() {
+    let storage = memory();
+    first_run(&storage);
+    let renamed = || {
+        job("total", value::<Small>("totalz"), |state| {
+            Ok(state.update(|t| t.orders += 1).map(|t| t.orders as i64)?)
+        })
+        .0
+    };
+    let text = refusal(&storage, renamed(), checkpoints_every(20));
+    for word in ["\"total\"", "\"totals\"", "totalz", "allow-non-restored-state"] {
+        assert!(text.contains(word), "{word} is missing in:\n{text}");
+    }
+    let allowed = ExecutionConfig { allow_non_restored_state: true, ..checkpoints_every(20) };
+    run(renamed(), 2, allowed, Some(storage), Until::Checkpoints(1)).unwrap();
+}
+
+#[test]
+fn a_folder_that_has_lost_its_log_is_refused() {
+    let storage = memory();
+    first_run(&storage);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        for path in storage.list("log").await.unwrap() {
+            storage.delete(&path).await.unwrap();
+        }
+    });
+    let (env, _) = job("total", value::<Small>("totals"), |state| Ok(state.update(|_| ()).map(|_| 0)?));
+    let text = refusal(&storage, env, checkpoints_every(20));
+    assert!(text.contains("memory://scenario") && text.contains("no log"), "{text}");
+}
+
+#[test]
 fn field_case_65_another_max_parallelism_is_refused() {
     let storage = memory();
     first_run(&storage);

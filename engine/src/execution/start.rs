@@ -116,7 +116,7 @@ async fn claim_stands(
     let restored = match &claimed.restored {
         Some(checkpoint) if entry(&claimed.restored) != entry(&survey.restored) => {
             let restored = load(&setup.storage, &checkpoint.manifest).await?;
-            restored.check_keyed(&setup.checks)?;
+            check_state(&restored, setup)?;
             restored
         }
         _ => read_before,
@@ -149,6 +149,15 @@ fn check(
     Ok(check_restore(&checkpoint.manifest, &setup.plan, &options)?)
 }
 
+/// Whether what was read can be restored as the operators declare it.
+fn check_state(restored: &Restored, setup: &StartSetup) -> Result<(), EngineError> {
+    restored.check_keyed(&setup.checks)?;
+    if !setup.allow_non_restored_state {
+        restored.check_declared(&setup.plan)?;
+    }
+    Ok(())
+}
+
 /// Reads and checks the state. `None`: a file is gone because an attempt that still runs has cleaned the checkpoint.
 async fn read(
     setup: &StartSetup,
@@ -158,7 +167,7 @@ async fn read(
     let Some(checkpoint) = restored else { return Ok(Some(Restored::default())) };
     match load(&setup.storage, &checkpoint.manifest).await {
         Ok(restored) => {
-            restored.check_keyed(&setup.checks)?;
+            check_state(&restored, setup)?;
             Ok(Some(restored))
         }
         Err(missing @ RestoreError::Missing { .. }) => {

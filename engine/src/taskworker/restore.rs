@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use tidegate_state::{
     CheckpointStorage, CodecError, KeyGroupRange, Redistribution, StateDescriptor, StateError,
-    StateFileReader, StateType, StorageError, decode_list, fault_point,
+    StateFileReader, StateType, StorageError, TIMERS_STATE, decode_list, fault_point,
 };
 
 use crate::checkpoint::manifest::{KeyedStateHandle, Manifest, OperatorState, StateBlob};
 use crate::ids::{CheckpointId, OperatorUid};
+use crate::jobmanager::plan::JobPlan;
 
 /// A checkpoint that cannot be restored into this job.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +66,24 @@ pub enum RestoreError {
         was: Box<str>,
         /// What is declared there.
         is: Box<str>,
+    },
+    /// The checkpoint has a state that its operator does not declare: it was renamed, or removed.
+    #[error(
+        "operator \"{operator}\" declares no state \"{state}\", and checkpoint {checkpoint} has {entries} entries of it\n\n  \
+         states of this job    {known}\n\n  \
+         help: give the state its name back, or drop it: --allow-non-restored-state starts without it"
+    )]
+    Undeclared {
+        /// The operator.
+        operator: OperatorUid,
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// The state in the checkpoint.
+        state: Box<str>,
+        /// How many entries one file of it has.
+        entries: u64,
+        /// States that the operator declares.
+        known: Box<str>,
     },
     /// The bytes of a state are damaged, or of another kind.
     #[error(
@@ -188,6 +207,38 @@ impl Restored {
                     check.map_or(Ok(()), |check| check(&descriptors))
                 });
                 fits.map_err(|e| self.state_error(uid, &handle.path, e))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that every state with entries is declared by its operator. Operators that are gone were judged before.
+    ///
+    /// # Errors
+    /// [`RestoreError::Undeclared`] names the first one that would be dropped.
+    pub fn check_declared(&self, plan: &JobPlan) -> Result<(), RestoreError> {
+        for (uid, operator) in &self.operators {
+            let Some((_, declared)) = plan.operators().find(|(_, o)| o.uid.as_ref() == Some(uid)) else {
+                continue;
+            };
+            let known: Vec<&str> = declared.states.iter().map(|s| s.name.as_str()).collect();
+            for (handle, bytes) in &operator.files {
+                let file = StateFileReader::open_named(&handle.path, bytes);
+                let file = file.map_err(|e| self.state_error(uid, &handle.path, e))?;
+                let unknown = file.descriptors().find(|d| {
+                    d.name != TIMERS_STATE
+                        && !known.contains(&d.name.as_str())
+                        && file.entries_of(&d.name) > 0
+                });
+                if let Some(unknown) = unknown {
+                    return Err(RestoreError::Undeclared {
+                        operator: uid.clone(),
+                        checkpoint: self.checkpoint,
+                        state: unknown.name.as_str().into(),
+                        entries: file.entries_of(&unknown.name),
+                        known: known.join(", ").into(),
+                    });
+                }
             }
         }
         Ok(())

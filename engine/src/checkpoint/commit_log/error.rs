@@ -71,6 +71,18 @@ pub enum LogError {
         /// The folder's URL.
         folder: String,
     },
+    /// There are files of checkpoints but no log.
+    #[error(
+        "the checkpoint folder {folder} has files of checkpoints ({path}) but no log: a start here would begin anew, and put out \
+         again what is out already\n  \
+         help: bring the folder log back from a copy, or start in another checkpoint folder"
+    )]
+    LogGone {
+        /// The folder's URL.
+        folder: String,
+        /// One of the files.
+        path: String,
+    },
     /// The job has finished.
     #[error(
         "job \"{job}\" has finished: entry {entry} of its log says so, and all its output is committed\n  \

@@ -80,11 +80,27 @@ async fn begin(store: &impl LogStore, job: &JobName, nonces: &mut NonceSource) -
     if listed.iter().any(|path| number_in(path).is_some()) {
         return Err(LogError::NoIdentity { folder: store.url().to_owned() });
     }
+    if let Some(path) = store
+        .list("")
+        .await
+        .map_err(|source| failed(store, "list", source))?
+        .into_iter()
+        .find(is_of_a_checkpoint)
+    {
+        return Err(LogError::LogGone { folder: store.url().to_owned(), path });
+    }
     let identity = Identity { job: job.clone(), log_id: LogId(nonces.draw().to_string()) };
     match store.create(PATH, Bytes::from(seal(IDENTITY_MAGIC, &identity))).await {
         Ok(PutResult::Created | PutResult::AlreadyExists) => Ok(()),
         Err(source) => Err(failed(store, "create", source)),
     }
+}
+
+/// Whether a path lies in a folder `<checkpoint>-<attempt>/`.
+fn is_of_a_checkpoint(path: &String) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let folder = path.split_once('/').and_then(|(folder, _)| folder.split_once('-'));
+    folder.is_some_and(|(checkpoint, attempt)| digits(checkpoint) && digits(attempt))
 }
 
 fn failed(store: &impl LogStore, doing: &'static str, source: super::StoreError) -> LogError {

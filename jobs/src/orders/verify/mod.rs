@@ -23,6 +23,7 @@ mod tests;
 pub(crate) mod verdict;
 
 use std::io;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -155,12 +156,12 @@ pub(crate) enum VerifyError {
 /// [`VerifyError`] when the comparison is not possible. That the tables differ is no error but exit status 1.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, VerifyError> {
     let verdict = audit(&args.source, &args.sink)?;
-    if args.json {
-        println!("{}", verdict.to_json());
-    } else {
-        print!("{}", verdict.to_text());
-        println!("  exactly once: {}", verdict.yes_or_no());
-    }
+    let text = match args.json {
+        true => format!("{}\n", verdict.to_json()),
+        false => format!("{}  exactly once: {}\n", verdict.to_text(), verdict.yes_or_no()),
+    };
+    // A reader that has seen enough closes the pipe: the exit status still tells.
+    let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(if verdict.ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -38,6 +38,16 @@ struct Channel<T> {
     ended: bool,
 }
 
+impl<T> Channel<T> {
+    /// A watermark takes the place of one that stands right before it: a held channel's queue is bounded by its credits.
+    fn put(&mut self, element: Element<T>) {
+        match (&element, self.queue.back_mut()) {
+            (Element::Watermark(_), Some(last @ Element::Watermark(_))) => *last = element,
+            _ => self.queue.push_back(element),
+        }
+    }
+}
+
 impl<T> InputGate<T> {
     /// A gate over an inbox.
     pub fn new(inbox: Inbox<T>) -> Self {
@@ -67,7 +77,7 @@ impl<T> InputGate<T> {
                 let checked = channel.grammar.check(&element);
                 assert!(checked.is_ok(), "channel grammar: {checked:?}");
             }
-            channel.queue.push_back(element);
+            channel.put(element);
         }
         for index in 0..self.channels.len() {
             any |= self.note_head(index);
@@ -172,3 +182,6 @@ impl<T> InputGate<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

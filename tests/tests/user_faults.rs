@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidegate::connectors::blackhole::BlackholeSink;
 use tidegate::engine::checkpoint::{CheckpointConfig, CheckpointMode};
 use tidegate::engine::error::EngineError;
-use tidegate::engine::execution::{CancelHandle, ExecutionConfig, ExecutionNotice, JobOutcome, LocalRunner};
+use tidegate::engine::execution::{CancelHandle, ExecutionConfig, JobOutcome, LocalRunner};
 use tidegate::engine::jobmanager::RestartStrategy;
 use tidegate::prelude::*;
 use tidegate_tests::{Until, run};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bytes::{IDENTITY_MAGIC, open, seal};
 use super::client::LogClient;
-use super::entry::{FOLDER, NonceSource, number_in};
+use super::entry::{NonceSource, number_in};
 use super::error::LogError;
 use super::retry::Pauses;
 use super::store::{LogStore, PutResult};
@@ -76,18 +76,19 @@ async fn read(store: &impl LogStore) -> Result<Option<Identity>, LogError> {
 
 /// Creates the identity unless another start was faster; the caller reads it back in either case.
 async fn begin(store: &impl LogStore, job: &JobName, nonces: &mut NonceSource) -> Result<(), LogError> {
-    let listed = store.list(FOLDER).await.map_err(|source| failed(store, "list", source))?;
-    if listed.iter().any(|path| number_in(path).is_some()) {
-        return Err(LogError::NoIdentity { folder: store.url().to_owned() });
-    }
-    if let Some(path) = store
-        .list("")
-        .await
-        .map_err(|source| failed(store, "list", source))?
-        .into_iter()
-        .find(is_of_a_checkpoint)
-    {
-        return Err(LogError::LogGone { folder: store.url().to_owned(), path });
+    let listed = store.list("").await.map_err(|source| failed(store, "list", source))?;
+    let entry = listed.iter().any(|path| number_in(path).is_some());
+    let file = listed.into_iter().find(|path| is_of_a_checkpoint(path));
+    if entry || file.is_some() {
+        // Another start may have been here since the identity was looked for.
+        if read(store).await?.is_some() {
+            return Ok(());
+        }
+        let folder = store.url().to_owned();
+        return Err(match file {
+            Some(path) if !entry => LogError::LogGone { folder, path },
+            _ => LogError::NoIdentity { folder },
+        });
     }
     let identity = Identity { job: job.clone(), log_id: LogId(nonces.draw().to_string()) };
     match store.create(PATH, Bytes::from(seal(IDENTITY_MAGIC, &identity))).await {
@@ -97,7 +98,7 @@ async fn begin(store: &impl LogStore, job: &JobName, nonces: &mut NonceSource) -
 }
 
 /// Whether a path lies in a folder `<checkpoint>-<attempt>/`.
-fn is_of_a_checkpoint(path: &String) -> bool {
+fn is_of_a_checkpoint(path: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let folder = path.split_once('/').and_then(|(folder, _)| folder.split_once('-'));
     folder.is_some_and(|(checkpoint, attempt)| digits(checkpoint) && digits(attempt))

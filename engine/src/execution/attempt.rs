@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::delivery::{Packet, SharedDelivery};
 use super::io_scope::IoScope;
+use super::role::Role;
 use crate::api::ConnectorError;
 use crate::checkpoint::commit_log::LogClient;
 use crate::clock::{Moment, SharedClock};
@@ -120,8 +121,9 @@ pub struct Attempt {
     results_tx: mpsc::Sender<MasterEvent>,
     results: mpsc::Receiver<MasterEvent>,
     log: Option<LogClient>,
-    scope: Arc<IoScope>,
-    io: SharedIo,
+    manager_io: Arc<IoScope>,
+    worker_io: Arc<IoScope>,
+    has_manager: bool,
     clock: SharedClock,
     waker: Waker,
     notices: VecDeque<MasterNotice>,
@@ -140,14 +142,13 @@ impl Attempt {
     /// # Errors
     /// State that does not fit.
     pub fn build(setup: AttemptSetup<'_>) -> Result<Self, EngineError> {
-        let scope = IoScope::new(setup.io);
-        let io: SharedIo = Arc::clone(&scope) as Arc<dyn Io>;
+        let (manager_io, worker_io) = (IoScope::new(Arc::clone(&setup.io)), IoScope::new(setup.io));
         let (reports_tx, reports) = crossbeam_channel::bounded(REPORT_CAPACITY);
         let (results_tx, results) = mpsc::channel(RESULTS_MAX);
         let build = InstantiateSetup {
             identity: Arc::new(setup.identity),
             clock: Arc::clone(&setup.clock),
-            io: Arc::clone(&io),
+            io: Arc::clone(&worker_io) as Arc<dyn Io>,
             limits: setup.config.limits(),
             channel_credits: setup.config.channel_batches,
             places: setup.places,
@@ -157,7 +158,7 @@ impl Attempt {
             master: Arc::clone(&setup.waker),
         };
         let built = Subtasks::build(setup.graph, &build, setup.slots, &setup.waker);
-        let (subtasks, mailboxes) = built.inspect_err(|_| scope.abort_all())?;
+        let (subtasks, mailboxes) = built.inspect_err(|_| worker_io.abort_all())?;
         let mut attempt = Self {
             master: JobMaster::new(setup.master),
             subtasks,
@@ -168,8 +169,9 @@ impl Attempt {
             results_tx,
             results,
             log: setup.log,
-            scope,
-            io,
+            manager_io,
+            worker_io,
+            has_manager: true,
             clock: setup.clock,
             waker: setup.waker,
             notices: VecDeque::new(),
@@ -210,6 +212,9 @@ impl Attempt {
             return false;
         }
         self.receive();
+        if !self.has_manager {
+            return self.arrived.pop_front().is_some();
+        }
         if let Some(report) = self.arrived.pop_front() {
             self.tell(MasterEvent::Task(report));
             return true;
@@ -227,12 +232,32 @@ impl Attempt {
 
     /// When the master wants to be stepped if nothing happens before.
     pub fn next_timer(&self) -> Option<Moment> {
-        self.master.next_timer()
+        self.has_manager.then(|| self.master.next_timer()).flatten()
     }
 
-    /// Calls that blocked a thread of the I/O side and have not returned.
-    pub fn io_scope(&self) -> Arc<IoScope> {
-        Arc::clone(&self.scope)
+    /// Calls of subtasks that blocked a thread of the I/O side and have not returned.
+    pub fn worker_io(&self) -> Arc<IoScope> {
+        Arc::clone(&self.worker_io)
+    }
+
+    /// One part dies without the other, as two processes of a cluster may; nothing tells the other one. Only inline subtasks.
+    pub fn lose(&mut self, role: Role) {
+        match role {
+            Role::JobManager => {
+                self.has_manager = false;
+                self.manager_io.abort_all();
+            }
+            Role::Worker => {
+                self.subtasks = Subtasks::Inline(Vec::new());
+                self.mailboxes.clear();
+                self.worker_io.abort_all();
+            }
+        }
+    }
+
+    /// Somebody else than a subtask or the job manager says something, as the transport does when a worker is gone.
+    pub fn deliver(&mut self, packet: Packet) {
+        self.arrive(packet);
     }
 
     /// Asks something of the job.
@@ -304,7 +329,8 @@ impl Attempt {
                 self.run("cleaner", async move { MasterEvent::Cleaned { entries: log.clean(plan).await } });
             }
             MasterAction::Discover { vertex } => {
-                let Some(discovery) = self.master.discover(vertex, &self.io) else { return };
+                let manager_io: SharedIo = Arc::clone(&self.manager_io) as Arc<dyn Io>;
+                let Some(discovery) = self.master.discover(vertex, &manager_io) else { return };
                 self.run("discovery", async move {
                     let found = unpanicked(discovery).await;
                     let result = found.unwrap_or_else(|panic| Err(ConnectorError::transient(panic)));
@@ -331,13 +357,14 @@ impl Attempt {
             let _ = results.send(result).await;
             waker.wake();
         };
-        self.io.spawn(name, Box::pin(future));
+        self.manager_io.spawn(name, Box::pin(future));
     }
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
         let _ = self.stop_slots(Duration::ZERO);
-        self.scope.abort_all();
+        self.manager_io.abort_all();
+        self.worker_io.abort_all();
     }
 }

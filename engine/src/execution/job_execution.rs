@@ -374,7 +374,7 @@ impl JobExecution {
             && let RestartDecision::RestartAfter(after) = self.restarts.failed(now)
         {
             self.notices.push_back(ExecutionNotice::Restarting { cause, after });
-            let before = self.attempt().map(|attempt| attempt.io_scope());
+            let before = self.attempt().map(|attempt| attempt.worker_io());
             self.state = State::Waiting { until: now + after, before };
             return ExecutionStep::Progress;
         }

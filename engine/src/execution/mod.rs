@@ -10,6 +10,7 @@ pub mod delivery;
 pub mod io_scope;
 pub mod job_execution;
 pub mod local_runner;
+mod role;
 pub mod start;
 
 pub use attempt::Slots;
@@ -17,3 +18,4 @@ pub use config::{ExecutionConfig, RestoreFrom};
 pub use delivery::{Delivery, Packet, SharedDelivery, Straight};
 pub use job_execution::{ExecutionNotice, ExecutionSetup, ExecutionStep, JobExecution, JobOutcome};
 pub use local_runner::{CancelHandle, LocalRunner};
+pub use role::Role;

@@ -157,6 +157,11 @@ impl JobMaster {
         &self.history
     }
 
+    /// Which attempt it leads.
+    pub fn attempt(&self) -> AttemptId {
+        self.attempt
+    }
+
     /// The newest completed checkpoint; 0 if there is none.
     pub fn newest_completed(&self) -> CheckpointId {
         self.coordinator.newest_completed()

@@ -5,12 +5,21 @@
 use tidegate_state::fault::FAULT_POINTS;
 
 use super::rng::Rng;
+use crate::execution::Role;
 
 /// What happens to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strike {
     /// It dies.
     Crash,
+    /// Only that part of it dies which is at work here, and the other one goes on for so long: subtasks without a job manager
+    /// until they give up, a job manager without subtasks until it hears of it.
+    Part {
+        /// Which dies where neither is at work.
+        part: Role,
+        /// Until the other one is told, in microseconds.
+        outlived_by_us: u64,
+    },
     /// It stands still while a successor starts, and goes on after so many steps; `None`: never.
     Pause {
         /// Steps until it goes on.
@@ -92,9 +101,6 @@ const OF_A_ZOMBIE: [&str; 18] = [
     "ack.send.after",
 ];
 
-/// Fault points that nothing passes today: there is no stop with savepoint yet.
-pub const NOT_REACHED: [&str; 2] = ["commit_log.settled.before", "commit_log.settled.after"];
-
 /// Fault points at the very end of a job.
 const OF_THE_END: [&str; 2] = ["commit_log.finished.before", "commit_log.finished.after"];
 
@@ -105,7 +111,12 @@ impl Blow {
         let explicit = rng.one_in(5).then(|| rng.below(count));
         let mut blows: Vec<_> = (0..count)
             .map(|index| {
-                let strike = if index < 2 || rng.one_in(3) { Strike::Crash } else { Strike::draw_pause(rng) };
+                let strike = match rng.below(3) {
+                    _ if index < 2 => Strike::Crash,
+                    0 => Strike::Crash,
+                    1 => Strike::draw_part(rng),
+                    _ => Strike::draw_pause(rng),
+                };
                 let place = Place::draw(rng, strike);
                 let restore = (explicit == Some(index)).then(|| match rng.one_in(3) {
                     true => ExplicitRestore::None,
@@ -124,7 +135,11 @@ impl Blow {
             blows.swap(index, usize::try_from(rng.below(index as u64 + 1)).unwrap_or(0));
         }
         for _ in 0..rng.below(3) {
-            let strike = if rng.one_in(4) { Strike::draw_pause(rng) } else { Strike::Crash };
+            let strike = match rng.below(4) {
+                0 => Strike::draw_pause(rng),
+                1 => Strike::draw_part(rng),
+                _ => Strike::Crash,
+            };
             let place = match rng.below(3) {
                 0 => Place::AfterAllEnded(rng.between(1, 400)),
                 1 => Place::At(OF_THE_END[usize::try_from(rng.below(2)).unwrap_or(0)], 1),
@@ -149,6 +164,21 @@ impl Blow {
 }
 
 impl Strike {
+    /// Whether what it strikes dies on the spot.
+    pub fn is_crash(self) -> bool {
+        matches!(self, Self::Crash | Self::Part { .. })
+    }
+
+    fn draw_part(rng: &mut Rng) -> Self {
+        let part = if rng.one_in(2) { Role::JobManager } else { Role::Worker };
+        let outlived_by_us = match rng.below(3) {
+            0 => rng.between(1, 10_000),
+            1 => rng.between(10_000, 200_000),
+            _ => rng.between(200_000, 3_000_000),
+        };
+        Self::Part { part, outlived_by_us }
+    }
+
     fn draw_pause(rng: &mut Rng) -> Self {
         let resume_after = (!rng.one_in(6)).then(|| match rng.below(3) {
             0 => rng.between(20, 400),
@@ -167,9 +197,9 @@ impl Place {
         match (rng.below(4), strike) {
             (0, _) => Self::AfterSteps(rng.between(1, 2_500)),
             (1, _) => Self::AfterPasses(rng.below(120)),
-            (_, Strike::Crash) => {
+            (_, Strike::Crash | Strike::Part { .. }) => {
                 let point = pick(rng, FAULT_POINTS);
-                match NOT_REACHED.contains(&point) || OF_THE_END.contains(&point) {
+                match OF_THE_END.contains(&point) {
                     true => Self::AfterPasses(rng.below(40)),
                     false => Self::At(point, rng.between(1, 3)),
                 }

@@ -72,8 +72,13 @@ impl SimIo {
         self.tasks().iter().enumerate().filter(|(_, task)| task.is_woken()).nth(nth).map(|(at, _)| at)
     }
 
-    /// Polls one future that can go on; returns its name.
-    pub fn poll(&self, index: usize) -> &'static str {
+    /// Of the future at this position.
+    pub fn name(&self, index: usize) -> &'static str {
+        self.tasks()[index].name
+    }
+
+    /// Polls one future that can go on.
+    pub fn poll(&self, index: usize) {
         let mut task = self.tasks().swap_remove(index);
         task.state.woken.store(false, Ordering::Relaxed);
         let done = if task.state.aborted.load(Ordering::Relaxed) {
@@ -82,13 +87,11 @@ impl SimIo {
             let waker = Waker::from(Arc::clone(&task.state));
             task.future.as_mut().poll(&mut Context::from_waker(&waker)) == Poll::Ready(())
         };
-        let name = task.name;
         if done {
             task.state.finished.store(true, Ordering::Relaxed);
         } else {
             self.tasks().push(task);
         }
-        name
     }
 
     /// The process dies: every future is gone.

@@ -17,6 +17,7 @@ pub mod campaign;
 pub mod clock;
 pub mod coverage;
 pub mod database;
+mod falls;
 pub mod floating;
 pub mod io;
 pub mod judge;

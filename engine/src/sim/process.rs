@@ -12,9 +12,10 @@ use super::io::SimIo;
 use super::rng::Rng;
 use crate::clock::Moment;
 use crate::error::EngineError;
-use crate::execution::{ExecutionNotice, ExecutionStep, JobExecution, JobOutcome};
+use crate::execution::{ExecutionNotice, ExecutionStep, JobExecution, JobOutcome, Packet, Role};
 use crate::ids::{AttemptId, CheckpointId};
 use crate::taskworker::Step;
+use crate::taskworker::mail::{TaskEvent, TaskFailure, TaskReport};
 
 /// Why a process does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,14 @@ pub enum Standing {
     Until(u64),
     /// It never goes on.
     ForEver,
+}
+
+/// What an attempt has lost.
+#[derive(Clone, Copy, Debug)]
+struct Bereft {
+    attempt: AttemptId,
+    lost: Role,
+    told_at_us: u64,
 }
 
 /// See the module.
@@ -48,6 +57,10 @@ pub struct Process {
     /// Whether a checkpoint of its attempt has failed and none has completed since.
     pub failed_before: bool,
     in_flight: u32,
+    /// The part that has died, and when the other one is told.
+    bereft: Option<Bereft>,
+    /// The part that is being stepped, if it is one of them.
+    at_work: Option<Role>,
 }
 
 impl std::fmt::Debug for Process {
@@ -84,12 +97,63 @@ impl Process {
             canceled: false,
             failed_before: false,
             in_flight: 0,
+            bereft: None,
+            at_work: None,
         }
     }
 
     /// Whether it runs.
     pub fn runs(&self) -> bool {
         self.standing == Standing::No
+    }
+
+    /// Whether it runs, and with a job manager.
+    pub fn leads(&self) -> bool {
+        self.runs() && !self.bereft.is_some_and(|b| b.lost == Role::JobManager)
+    }
+
+    /// Whether the attempt that runs has lost its worker.
+    pub fn lacks_worker(&mut self) -> bool {
+        let running = self.execution.attempt().map(|a| a.master().attempt());
+        self.bereft.is_some_and(|b| b.lost == Role::Worker && running == Some(b.attempt))
+    }
+
+    /// The part that was being stepped when a crash struck.
+    pub fn at_work(&self) -> Option<Role> {
+        self.at_work
+    }
+
+    /// One part of it dies. `false`: no attempt runs that has two.
+    pub fn lose(&mut self, part: Role, told_at_us: u64) -> bool {
+        let Some(attempt) = self.execution.attempt() else { return false };
+        attempt.lose(part);
+        self.bereft = Some(Bereft { attempt: attempt.master().attempt(), lost: part, told_at_us });
+        true
+    }
+
+    /// The part that an attempt has lost, if the other one is told by now, in microseconds.
+    pub fn take_bereft(&mut self, now: u64) -> Option<(AttemptId, Role)> {
+        self.bereft.take_if(|b| b.told_at_us <= now).map(|b| (b.attempt, b.lost))
+    }
+
+    /// Whether an attempt of it runs, or has run.
+    pub fn has_begun(&self) -> bool {
+        !self.attempts.is_empty()
+    }
+
+    /// The job manager hears that its worker is gone: of each subtask, as from a connection that has broken.
+    pub fn tell_worker_is_gone(&mut self, of: AttemptId) {
+        let plan = Arc::clone(self.execution.plan());
+        let Some(attempt) = self.execution.attempt() else { return };
+        for subtask in plan.subtasks() {
+            let failure = TaskFailure::Operator {
+                operator: plan.subtask_name(subtask),
+                message: "its worker does not answer any more".to_owned(),
+                restartable: true,
+            };
+            let event = TaskEvent::Failed(failure);
+            attempt.deliver(Packet::Report(TaskReport { attempt: of, subtask, event }));
+        }
     }
 
     /// Subtasks that have not answered an orderly cancel, for a report.
@@ -107,8 +171,10 @@ impl Process {
 
     /// One step of one unit.
     pub fn step_one(&mut self, rng: &mut Rng) -> Stepped {
+        self.at_work = None;
         let Some(attempt) = self.execution.attempt() else { return self.step_all() };
         let unit = usize::try_from(rng.below(attempt.subtasks() as u64 + 1)).unwrap_or(0);
+        self.at_work = Some(if unit == 0 { Role::JobManager } else { Role::Worker });
         let progress = match unit.checked_sub(1) {
             None => attempt.step_master(),
             Some(subtask) => attempt.step_subtask(subtask) == Step::Progress,
@@ -121,8 +187,20 @@ impl Process {
         }
     }
 
+    /// One poll of the nth future that can go on.
+    pub fn poll_one(&mut self, nth: usize) {
+        let Some(index) = self.io.nth_ready(nth) else { return };
+        self.at_work = match self.io.name(index) {
+            "start" => None,
+            "log entry" | "cleaner" | "discovery" | "orphan sweep" | "last sweep" => Some(Role::JobManager),
+            _ => Some(Role::Worker),
+        };
+        self.io.poll(index);
+    }
+
     /// One step of every unit.
     pub fn step_all(&mut self) -> Stepped {
+        self.at_work = None;
         match self.execution.step() {
             ExecutionStep::Over(result) => Stepped::Over(result),
             ExecutionStep::Progress => Stepped::Progress,

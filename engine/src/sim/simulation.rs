@@ -1,7 +1,7 @@
 //! The scheduler: picks what happens next, strikes processes, starts successors.
 //!
-//! Owns: the order of events, blows, the deadline. Does not own: what the parts do, nor the judgement (see [`super::judge`] and
-//! [`super::verdict`]). Runs on: one thread.
+//! Owns: the order of events, the deadline. Does not own: what the parts do, blows (see [`super::falls`]), nor the judgement (see
+//! [`super::judge`] and [`super::verdict`]). Runs on: one thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -9,23 +9,22 @@ use std::sync::atomic::Ordering;
 
 use tidegate_state::CheckpointStorage;
 
-use super::blow::{Blow, ExplicitRestore, Strike};
+use super::blow::{Blow, ExplicitRestore};
 use super::coverage::{Area, BETWEEN_STEPS};
 use super::io::SimIo;
 use super::judge::{Cut, history};
 use super::network::ProcessNetwork;
 use super::options::SimOptions;
-use super::process::{Process, Standing, Stepped};
+use super::process::{Process, Stepped};
 use super::report::{SimFailure, SimReport, Timeline};
 use super::rng::Rng;
-use super::striker::{Fall, Next, Striker};
+use super::striker::{Next, Striker};
 use super::verdict::End;
 use super::world::World;
 use crate::execution::{ExecutionSetup, JobExecution, RestoreFrom, Slots};
 use crate::fault::SimulatedCrash;
 use crate::ids::AttemptId;
 use crate::io::{Io, NoWake};
-use crate::jobmanager::Control;
 use crate::operator::TransactionName;
 
 /// Steps in which a seed must come to its end.
@@ -36,8 +35,6 @@ const DEADLINE_US: u64 = 60_000_000;
 const CALM_AFTER_US: u64 = 3_000_000;
 /// Faults stop after so much simulated time at the latest, so that no schedule waits for ever for a checkpoint.
 const FAULTS_US_MAX: u64 = 12_000_000;
-/// Processes alive at once.
-const ALIVE_MAX: usize = 3;
 /// Checkpoints that complete before the whole input is written.
 const COMPLETED_MIN: u64 = 3;
 
@@ -65,9 +62,9 @@ pub struct Simulation {
     pub(super) excused: Vec<AttemptId>,
     /// Zombies are being driven to their end: the job has finished.
     pub(super) draining: bool,
-    idle: u64,
+    pub(super) idle: u64,
     normal_done_at: Option<u64>,
-    disturbed_at: u64,
+    pub(super) disturbed_at: u64,
 }
 
 /// The planted rollback by hand.
@@ -166,9 +163,10 @@ impl Simulation {
         self.report.steps += 1;
         self.check_deadline()?;
         self.resume_due();
+        self.tell_bereft();
         if !self.draining {
             self.write_input();
-            if self.processes.iter().any(Process::runs) {
+            if self.processes.iter().any(Process::leads) {
                 match self.striker.next(self.report.steps, self.report.completed, self.all_written()) {
                     Next::Step => {}
                     Next::Fall(fall) => self.fall(fall, None),
@@ -233,87 +231,7 @@ impl Simulation {
         self.world.scenario.written.load(Ordering::Relaxed) >= 1_000
     }
 
-    fn resume_due(&mut self) {
-        let step = self.report.steps;
-        let due = |p: &Process| matches!(p.standing, Standing::Until(at) if at <= step);
-        for index in 0..self.processes.len() {
-            if due(&self.processes[index]) {
-                self.processes[index].standing = Standing::No;
-                self.disturbed_at = self.world.clock.micros();
-                if self.processes.iter().filter(|p| p.runs()).count() > 1 {
-                    self.count(Area::Event, "a paused attempt went on beside its successor");
-                }
-                self.say(Some(self.processes[index].id), "goes on".to_owned());
-            }
-        }
-    }
-
-    fn fall(&mut self, fall: Fall, on: Option<u32>) {
-        let newest = self.processes.iter().filter(|p| p.runs()).map(|p| p.id).max();
-        let Some(id) = on.or(newest) else { return };
-        self.disturbed_at = self.world.clock.micros();
-        self.striker.note_completed(self.report.completed);
-        self.next_restore = fall.blow.restore.filter(|_| self.world.scenario.may_restore_explicitly());
-        match fall.blow.strike {
-            Strike::Crash => self.kill(id, fall.place),
-            Strike::Pause { .. } if self.processes.len() >= ALIVE_MAX => self.kill(id, fall.place),
-            Strike::Pause { resume_after } => self.pause(id, fall.place, resume_after),
-            Strike::Cancel => self.cancel(id),
-        }
-    }
-
-    /// Somebody asks a process to stop in order; its end is judged like the job's.
-    fn cancel(&mut self, id: u32) {
-        self.say(Some(id), "is asked to stop in order".to_owned());
-        let Some(process) = self.processes.iter_mut().find(|p| p.id == id) else { return };
-        process.canceled = true;
-        if process.execution.control(Control::Cancel).is_some() {
-            // Nothing was claimed yet.
-            self.remove(id);
-        }
-    }
-
-    fn kill_newest(&mut self, place: &'static str) {
-        if let Some(id) = self.processes.iter().filter(|p| p.runs()).map(|p| p.id).max() {
-            self.kill(id, place);
-        }
-    }
-
-    fn kill(&mut self, id: u32, place: &'static str) {
-        self.say(Some(id), format!("dies {place}"));
-        self.report.crashes += 1;
-        self.unrecovered.push(place);
-        self.remove(id);
-        self.strike_by_hand();
-    }
-
-    /// Takes a process away; what was on its way to it comes to its successor.
-    pub(super) fn remove(&mut self, id: u32) {
-        let Some(at) = self.processes.iter().position(|p| p.id == id) else { return };
-        let process = self.processes.remove(at);
-        self.parallelism_before = process.parallelism();
-        self.excused.extend(process.attempts.iter().copied());
-        self.striker.disarm_thread();
-        process.die();
-        self.striker.arm_thread();
-        let heir = self.processes.last().map_or(self.next_id(), |p| p.id);
-        self.world.network.inherit(id, heir);
-        self.idle = 0;
-    }
-
-    fn pause(&mut self, id: u32, place: &'static str, resume_after: Option<u64>) {
-        let step = self.report.steps;
-        let Some(process) = self.processes.iter_mut().find(|p| p.id == id) else { return };
-        process.standing = resume_after.map_or(Standing::ForEver, |steps| Standing::Until(step + steps));
-        self.parallelism_before = process.parallelism();
-        self.report.pauses += 1;
-        if resume_after.is_none() {
-            self.count(Area::Event, "an attempt paused for ever");
-        }
-        self.say(Some(id), format!("stands still {place}, for {resume_after:?} steps"));
-    }
-
-    fn next_id(&self) -> u32 {
+    pub(super) fn next_id(&self) -> u32 {
         u32::try_from(self.report.processes).unwrap_or(u32::MAX) + 1
     }
 
@@ -365,7 +283,7 @@ impl Simulation {
 
     /// One thing that could happen next does.
     fn step(&mut self) -> Result<Option<End>, String> {
-        if !self.draining && !self.processes.iter().any(Process::runs) {
+        if !self.draining && !self.processes.iter().any(Process::leads) {
             self.start()?;
         }
         let running: Vec<usize> = (0..self.processes.len()).filter(|i| self.processes[*i].runs()).collect();
@@ -380,9 +298,7 @@ impl Simulation {
         let mut stepped = Stepped::Progress;
         if pick < 4 && ready > 0 {
             let nth = usize::try_from(self.rng.below(ready as u64)).unwrap_or(0);
-            if let Some(index) = process.io.nth_ready(nth) {
-                process.io.poll(index);
-            }
+            process.poll_one(nth);
         } else if pick == 9 {
             let micros = self.rng.below(120);
             self.world.advance(micros, &mut self.rng);

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::panic::resume_unwind;
 use std::rc::Rc;
 
-use super::blow::{Blow, Place, Strike};
+use super::blow::{Blow, Place};
 use super::coverage::BETWEEN_STEPS;
 use crate::fault::{SimulatedCrash, set_handler};
 
@@ -135,7 +135,7 @@ impl Striker {
     }
 
     fn arm(&mut self, blow: Blow, step: u64) {
-        let crash = blow.strike == Strike::Crash;
+        let crash = blow.strike.is_crash();
         let (trigger, at_step) = match blow.place {
             Place::AfterSteps(steps) => (Trigger::Off, Some(step + steps)),
             Place::AfterAllEnded(_) => (Trigger::Off, None),

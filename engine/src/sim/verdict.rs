@@ -72,10 +72,14 @@ impl Simulation {
     fn completed(&mut self, id: u32, stats: &CheckpointStats) {
         self.report.completed += 1;
         self.say(Some(id), format!("checkpoint {} is complete", stats.id));
-        if let Some(process) = self.processes.iter_mut().find(|p| p.id == id)
-            && std::mem::take(&mut process.failed_before)
-        {
+        let Some(process) = self.processes.iter_mut().find(|p| p.id == id) else { return };
+        let (after_failure, worker_is_gone) =
+            (std::mem::take(&mut process.failed_before), process.lacks_worker());
+        if after_failure {
             self.count(Area::Event, "a checkpoint completed after one that failed");
+        }
+        if worker_is_gone {
+            self.count(Area::Event, "a checkpoint completed after its worker had died");
         }
     }
 

@@ -21,8 +21,6 @@ pub const FAULT_POINTS: &[&str] = &[
     "commit_log.claim.after",
     "commit_log.checkpoint.before",
     "commit_log.checkpoint.after",
-    "commit_log.settled.before",
-    "commit_log.settled.after",
     "commit_log.finished.before",
     "commit_log.finished.after",
     // The cleaner of retained checkpoints.

@@ -267,13 +267,10 @@ fn strike_before(body: &EntryBody) {
         EntryBody::Checkpoint { .. } => {
             fault_point!("commit_log.checkpoint.before");
         }
-        EntryBody::Settled { .. } => {
-            fault_point!("commit_log.settled.before");
-        }
         EntryBody::Finished => {
             fault_point!("commit_log.finished.before");
         }
-        EntryBody::Claim { .. } | EntryBody::Forgotten { .. } => {}
+        EntryBody::Claim { .. } | EntryBody::Settled { .. } | EntryBody::Forgotten { .. } => {}
     }
 }
 
@@ -282,12 +279,9 @@ fn strike_after(body: &EntryBody) {
         EntryBody::Checkpoint { .. } => {
             fault_point!("commit_log.checkpoint.after");
         }
-        EntryBody::Settled { .. } => {
-            fault_point!("commit_log.settled.after");
-        }
         EntryBody::Finished => {
             fault_point!("commit_log.finished.after");
         }
-        EntryBody::Claim { .. } | EntryBody::Forgotten { .. } => {}
+        EntryBody::Claim { .. } | EntryBody::Settled { .. } | EntryBody::Forgotten { .. } => {}
     }
 }

@@ -7,6 +7,7 @@ pub mod gate_head;
 pub mod head;
 pub mod mail;
 pub mod restore;
+mod restore_error;
 pub mod slot_pool;
 pub mod slot_wake;
 pub mod source_head;

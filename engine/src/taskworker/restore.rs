@@ -11,96 +11,14 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use tidegate_state::{
     CheckpointStorage, CodecError, KeyGroupRange, Redistribution, StateDescriptor, StateError,
-    StateFileReader, StateType, StorageError, TIMERS_STATE, decode_list, fault_point,
+    StateFileReader, StateType, TIMERS_STATE, decode_list, fault_point,
 };
 
 use crate::checkpoint::manifest::{KeyedStateHandle, Manifest, OperatorState, StateBlob};
 use crate::ids::{CheckpointId, OperatorUid};
 use crate::jobmanager::plan::JobPlan;
 
-/// A checkpoint that cannot be restored into this job.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RestoreError {
-    /// A file of the checkpoint is gone.
-    #[error(
-        "checkpoint {checkpoint}: {path} is missing in {url}\n  \
-         help: restore another retained checkpoint (`--restore URL#id`), or start over with `--restore none`"
-    )]
-    Missing {
-        /// The checkpoint.
-        checkpoint: CheckpointId,
-        /// The file.
-        path: String,
-        /// The folder.
-        url: String,
-    },
-    /// Storage failed while reading.
-    #[error("checkpoint {checkpoint}: {path} could not be read")]
-    Storage {
-        /// The checkpoint.
-        checkpoint: CheckpointId,
-        /// The file.
-        path: String,
-        /// Why.
-        #[source]
-        source: Box<StorageError>,
-    },
-    /// A state has another type than it is declared with.
-    #[error(
-        "the state of operator \"{operator}\" does not fit this job\n\n  state      {state}\n  field      {field}\n  \
-         was        {was}    (checkpoint {checkpoint})\n  is         {is}\n\n  \
-         help: bring the type back; a new field may be an Option or #[state(default)]; or start without this state: \
-         --restore none begins anew"
-    )]
-    Mismatch {
-        /// The operator.
-        operator: OperatorUid,
-        /// The checkpoint.
-        checkpoint: CheckpointId,
-        /// The state, with its kind.
-        state: Box<str>,
-        /// The path to the place inside it.
-        field: Box<str>,
-        /// What was written there.
-        was: Box<str>,
-        /// What is declared there.
-        is: Box<str>,
-    },
-    /// The checkpoint has a state that its operator does not declare: it was renamed, or removed.
-    #[error(
-        "operator \"{operator}\" declares no state \"{state}\", and checkpoint {checkpoint} has {entries} entries of it\n\n  \
-         states of this job    {known}\n\n  \
-         help: give the state its name back, or drop it: --allow-non-restored-state starts without it"
-    )]
-    Undeclared {
-        /// The operator.
-        operator: OperatorUid,
-        /// The checkpoint.
-        checkpoint: CheckpointId,
-        /// The state in the checkpoint.
-        state: Box<str>,
-        /// How many entries one file of it has.
-        entries: u64,
-        /// States that the operator declares.
-        known: Box<str>,
-    },
-    /// The bytes of a state are damaged, or of another kind.
-    #[error(
-        "the state of operator \"{operator}\" in checkpoint {checkpoint} ({place}) cannot be restored\n  \
-         help: restore another retained checkpoint (`--restore URL#id --rewind`), or start over with `--restore none`"
-    )]
-    State {
-        /// The operator.
-        operator: OperatorUid,
-        /// The checkpoint.
-        checkpoint: CheckpointId,
-        /// File or list.
-        place: String,
-        /// What is wrong with it.
-        source: Box<StateError>,
-    },
-}
+pub use super::restore_error::RestoreError;
 
 /// Says whether states written with these descriptors can be read as an operator declares them.
 pub type StateCheck = Box<dyn Fn(&[StateDescriptor]) -> Result<(), StateError> + Send + Sync>;

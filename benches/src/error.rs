@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use tidegate_engine::error::EngineError;
+use tidegate_engine::error::{EngineError, JobError};
 use tidegate_engine::taskworker::mail::TaskFailure;
 
 /// Why a benchmark has no figures.
@@ -27,6 +27,14 @@ pub(crate) enum BenchError {
         /// Why.
         #[source]
         source: Box<TaskFailure>,
+    },
+    /// An operator on its own failed.
+    #[error("the operator of \"{candidate}\" failed: {message}")]
+    Operator {
+        /// Which candidate.
+        candidate: &'static str,
+        /// What it said.
+        message: String,
     },
     /// A candidate computed something else than the others: its speed says nothing.
     #[error("\"{candidate}\" came to {got}, and {expected} is right; its figures would say nothing")]
@@ -65,6 +73,11 @@ pub(crate) enum BenchError {
 }
 
 impl BenchError {
+    /// For `map_err` on what an operator says.
+    pub(crate) fn operator<E: Into<JobError>>(candidate: &'static str) -> impl Fn(E) -> Self {
+        move |error| Self::Operator { candidate, message: error.into().full_text() }
+    }
+
     /// For `map_err` on what the engine says.
     pub(crate) fn job(candidate: &'static str) -> impl Fn(EngineError) -> Self {
         move |source| Self::Job { candidate, source: Box::new(source) }

@@ -1,28 +1,34 @@
 //! `benches snapshot`: what a snapshot costs the slot that takes it.
 //!
-//! One thread updates keyed state in steps of a batch, freezes it, and goes on while another thread writes the frozen pages into a
-//! state file. Shown: the freeze itself, the longest step before it (what the machine does to us anyway) and while the file is
-//! written (pages are copied on the first write), and the time to write. Storage is not part of it.
+//! One thread hands batches to a keyed operator, freezes it, and goes on while another thread writes the frozen pages into a state
+//! file. A step is one call of the operator, as in a subtask: a batch, or less of it if the step has copied enough. Shown: the freeze
+//! itself, the longest step before it (what the machine does to us anyway) and while the file is written (pages are copied on the
+//! first write), and the time to write. Storage is not part of it.
 //!
-//! Owns: the states and the steps. Does not own: tables. Runs on: the main thread and a writer of its own.
+//! Owns: the states and the steps. Does not own: operator and tables. Runs on: the main thread and a writer of its own.
 
 use std::time::Duration;
 
 use clap::Args;
+use tidegate_engine::ids::OperatorUid;
+use tidegate_engine::operator::keyed_process::{
+    FromClosure, KeyedContext, KeyedFunction, KeyedParts, KeyedProcess,
+};
+use tidegate_engine::operator::{BatchCursor, Operator, Output, Progress};
 use tidegate_state::{
-    FrozenTable, KeyGroupRange, KeyedBackend, MaxParallelism, StateDeclaration, StateType, map, value,
+    FrozenTable, KeyGroupRange, MapState, MaxParallelism, StateDeclaration, ValueState, map, value,
     write_state_file,
 };
 
 use crate::error::BenchError;
 use crate::harness::{Candidate, Outcome, Run, Spread};
 use crate::options::{CommonOptions, machine_load};
-use crate::stopwatch::Stopwatch;
+use crate::stopwatch::{Stopwatch, thread_cpu};
 
-/// Updates in a step.
-const STEP: u64 = 1_024;
-/// Steps before the freeze.
-const STEPS_BEFORE: u64 = 2_000;
+/// Records in a batch.
+const BATCH: u64 = 1_024;
+/// Batches before the freeze, whose steps are measured.
+const BATCHES_BEFORE: u64 = 2_000;
 /// One tick of the generator of keys: odd, so that all keys come.
 const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -45,20 +51,20 @@ pub(crate) fn run(options: &SnapshotOptions) -> Result<Outcome, BenchError> {
     let group = "updates during a snapshot";
     let candidates = vec![
         Candidate::new(group, "value per key", |keys| {
-            Ok(snapshot(
-                &value::<i64>("sum"),
-                keys,
-                |index| index,
-                |sum, _index| {
-                    let _ = sum.update(|sum| *sum += 1);
-                },
-            ))
+            let count =
+                |_key: u64, sum: &mut ValueState<'_, i64>, _cx: &mut Keyed<'_>, _out: &mut Output<()>| {
+                    sum.update(|sum| *sum += 1)?;
+                    Ok(())
+                };
+            snapshot(value::<i64>("sum"), keys, |key: &u64| *key, FromClosure(count))
         }),
         Candidate::new(group, "map of one key", |keys| {
-            let one_key = |_index| 7;
-            Ok(snapshot(&map::<u64, i64>("sums"), keys, one_key, |sums, index| {
-                let _ = sums.insert(index, 1);
-            }))
+            let count =
+                |key: u64, sums: &mut MapState<'_, u64, i64>, _cx: &mut Keyed<'_>, _out: &mut Output<()>| {
+                    sums.insert(key, 1)?;
+                    Ok(())
+                };
+            snapshot(map::<u64, i64>("sums"), keys, |_key: &u64| 7, FromClosure(count))
         }),
     ];
     let measured = options.common.rounds(options.keys).measure(candidates)?;
@@ -72,35 +78,41 @@ pub(crate) fn run(options: &SnapshotOptions) -> Result<Outcome, BenchError> {
             .map(|(_, f)| f)
             .reduce(f64::max)
     };
-    let (step, freeze) = (largest(STEP_DURING), largest(FREEZE));
+    let (step, cpu, freeze) = (largest(STEP_DURING), largest(STEP_CPU_DURING), largest(FREEZE));
     outcome.at_most("longest step while the file is written, ms", step, 2.0);
+    outcome.at_most("longest step while the file is written, CPU ms", cpu, 2.0);
     outcome.at_most("longest freeze, ms", freeze, 5.0);
     Ok(outcome)
 }
 
 const FREEZE: &str = "freeze_ms_max";
 const STEP_DURING: &str = "step_ms_max_during";
+const STEP_CPU_DURING: &str = "step_cpu_ms_max_during";
 
-fn snapshot<D: StateDeclaration<u64>>(
-    states: &D,
-    keys: u64,
-    key_of: impl Fn(u64) -> u64,
-    mut update: impl FnMut(&mut D::Handles<'_>, u64),
-) -> Run {
+type Keyed<'a> = KeyedContext<'a, u64>;
+
+fn snapshot<S, KF, F>(states: S, keys: u64, key_of: KF, function: F) -> Result<Run, BenchError>
+where
+    S: StateDeclaration<u64>,
+    KF: Fn(&u64) -> u64 + 'static,
+    F: KeyedFunction<u64, u64, S, ()>,
+{
     let max = MaxParallelism::default();
     let range = KeyGroupRange::all(max);
-    let mut tables = states.open(&KeyedBackend::heap(range, max));
-    let mut steps = Steps { next: 0, keys, key_of };
-    for _ in 0..keys.div_ceil(STEP) {
-        steps.run::<D>(&mut tables, &mut update);
+    let parts = KeyedParts { uid: OperatorUid::from("sum"), states, key_of, function };
+    let operator = KeyedProcess::<u64, S, KF, F>::open(parts, range, max, &[]);
+    let mut steps = Steps { operator: operator.map_err(BenchError::operator("snapshot"))?, next: 0, keys };
+    for _ in 0..keys.div_ceil(BATCH) {
+        steps.batch(&mut Vec::new())?;
     }
-    let before: Vec<f64> = (0..STEPS_BEFORE).map(|_| steps.run::<D>(&mut tables, &mut update)).collect();
-    let copied = D::copied_entries(&tables);
+    let mut before = Vec::new();
+    for _ in 0..BATCHES_BEFORE {
+        steps.batch(&mut before)?;
+    }
     let whole = Stopwatch::start();
-    let mut frozen: Vec<Box<dyn FrozenTable>> = Vec::new();
-    D::freeze(&mut tables, &mut frozen);
+    let frozen = steps.freeze();
     let freeze = whole.elapsed();
-    let mut during = Vec::new();
+    let (mut during, mut batches) = (Vec::new(), 0);
     let (written, bytes) = std::thread::scope(|scope| {
         let writer = scope.spawn(move || {
             let watch = Stopwatch::start();
@@ -108,43 +120,63 @@ fn snapshot<D: StateDeclaration<u64>>(
             (watch.elapsed(), file.len())
         });
         while !writer.is_finished() {
-            during.push(steps.run::<D>(&mut tables, &mut update));
+            steps.batch(&mut during)?;
+            batches += 1;
         }
-        writer.join().unwrap_or((Duration::ZERO, 0))
-    });
-    let (before, all) = (Spread::of(before), during.len() as u64 * STEP);
-    let run = whole.stop(all.max(1));
-    run.note("step_ms_median_before", before.median)
+        Ok::<_, BenchError>(writer.join().unwrap_or((Duration::ZERO, 0)))
+    })?;
+    let run = whole.stop((batches * BATCH).max(1));
+    let (before, during_cpu) = (spread(&before, |cost| cost.elapsed), spread(&during, |cost| cost.cpu));
+    Ok(run
+        .note("step_ms_median_before", before.median)
         .note("step_ms_max_before", before.max)
         .note(FREEZE, milliseconds(freeze))
-        .note(STEP_DURING, Spread::of(during).max)
-        .note("copied_entries", (D::copied_entries(&tables) - copied) as f64)
+        .note("steps_during", during.len() as f64)
+        .note(STEP_DURING, spread(&during, |cost| cost.elapsed).max)
+        .note("step_cpu_ms_median_during", during_cpu.median)
+        .note(STEP_CPU_DURING, during_cpu.max)
         .note("write_ms", milliseconds(written))
-        .note("file_mb", bytes as f64 / 1e6)
+        .note("file_mb", bytes as f64 / 1e6))
 }
 
-/// Updates keys in steps; all keys come in turn, far from each other.
-struct Steps<F> {
+/// What a step has cost: on the wall, where others may take the core away, and in CPU time.
+struct StepCost {
+    elapsed: Duration,
+    cpu: Duration,
+}
+
+fn spread(costs: &[StepCost], of: impl Fn(&StepCost) -> Duration) -> Spread {
+    Spread::of(costs.iter().map(|cost| milliseconds(of(cost))))
+}
+
+/// Hands batches to an operator; all keys come in turn, far from each other.
+struct Steps<Op> {
+    operator: Op,
     next: u64,
     keys: u64,
-    key_of: F,
 }
 
-impl<F: Fn(u64) -> u64> Steps<F> {
-    /// One step, and its milliseconds.
-    fn run<D: StateDeclaration<u64>>(
-        &mut self,
-        tables: &mut D::Tables,
-        update: &mut impl FnMut(&mut D::Handles<'_>, u64),
-    ) -> f64 {
-        let watch = Stopwatch::start();
-        for _ in 0..STEP {
-            let index = self.next.wrapping_mul(STRIDE) % self.keys;
-            self.next += 1;
-            let key = (self.key_of)(index);
-            update(&mut D::bind(tables, &key, key.key_hash()), index);
+impl<Op: Operator<u64, ()>> Steps<Op> {
+    /// One batch; appends the cost of each of its steps.
+    fn batch(&mut self, costs: &mut Vec<StepCost>) -> Result<(), BenchError> {
+        let numbers = self.next..self.next + BATCH;
+        self.next = numbers.end;
+        let mut input =
+            BatchCursor::new(numbers.map(|number| number.wrapping_mul(STRIDE) % self.keys).collect());
+        let mut out = Output::new(usize::MAX);
+        loop {
+            let (watch, cpu) = (Stopwatch::start(), thread_cpu());
+            let progress =
+                self.operator.process(&mut input, &mut out).map_err(BenchError::operator("snapshot"))?;
+            costs.push(StepCost { elapsed: watch.elapsed(), cpu: thread_cpu().saturating_sub(cpu) });
+            if progress == Progress::Done {
+                return Ok(());
+            }
         }
-        milliseconds(watch.elapsed())
+    }
+
+    fn freeze(&mut self) -> Vec<Box<dyn FrozenTable>> {
+        self.operator.freeze().and_then(|part| part.keyed).map_or_else(Vec::new, |keyed| keyed.tables)
     }
 }
 

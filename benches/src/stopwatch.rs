@@ -36,7 +36,16 @@ impl Stopwatch {
 }
 
 fn process_cpu() -> Duration {
-    let now = clock_gettime(ClockId::ProcessCPUTime);
+    read(ClockId::ProcessCPUTime)
+}
+
+/// CPU time of the calling thread so far: what a step costs when others take the core away in the middle of it.
+pub(crate) fn thread_cpu() -> Duration {
+    read(ClockId::ThreadCPUTime)
+}
+
+fn read(clock: ClockId) -> Duration {
+    let now = clock_gettime(clock);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
     Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or(0))
 }

@@ -1,6 +1,6 @@
 //! A sink that takes everything, keeps nothing and counts.
 //!
-//! Owns: the counter. Does not own: anything else. Runs on: the I/O side.
+//! Owns: the counter. Does not own: anything else. Runs on: the slot's thread; it waits for nothing.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -43,6 +43,8 @@ impl<T> Clone for BlackholeSink<T> {
 impl<T: Clone + Send + 'static> Sink for BlackholeSink<T> {
     type Record = T;
     type Writer = BlackholeWriter<T>;
+
+    const NEVER_WAITS: bool = true;
 
     fn open(
         &self,

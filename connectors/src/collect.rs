@@ -1,6 +1,6 @@
 //! A sink that keeps every record in memory, for tests and examples.
 //!
-//! Owns: the list. Does not own: an order between subtasks. Runs on: the I/O side.
+//! Owns: the list. Does not own: an order between subtasks. Runs on: the slot's thread; it waits for nothing.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -43,6 +43,8 @@ impl<T> Clone for CollectSink<T> {
 impl<T: Clone + Send + 'static> Sink for CollectSink<T> {
     type Record = T;
     type Writer = CollectWriter<T>;
+
+    const NEVER_WAITS: bool = true;
 
     fn open(
         &self,

@@ -13,6 +13,7 @@ use crate::error::EngineError;
 use crate::graph::edge::Erased;
 use crate::graph::node::{BuildContext, BuildStage, NodeInfo, typed_downstream};
 use crate::ids::OperatorUid;
+use crate::operator::inline_sink::InlineSinkStage;
 use crate::operator::keyed_process::{KeyedFunction, KeyedParts, KeyedProcess};
 use crate::operator::plain_sink::PlainSinkStage;
 use crate::operator::process_function::{FUNCTION_STATE, ProcessFunction, RunFunction};
@@ -203,7 +204,12 @@ impl<S: Sink> BuildStage<S::Record> for PlainSink<S> {
         _downstream: Vec<Erased>,
     ) -> Result<Box<dyn Stage<S::Record>>, EngineError> {
         let (name, uid) = (Arc::from(info.name.as_str()), self.uid.clone());
-        Ok(Box::new(PlainSinkStage::start(name, uid, self.sink.clone(), cx.connector.clone(), cx.subtask)))
+        let (sink, context) = (self.sink.clone(), cx.connector.clone());
+        Ok(if S::NEVER_WAITS {
+            Box::new(InlineSinkStage::new(name, uid, sink, context, cx.subtask))
+        } else {
+            Box::new(PlainSinkStage::start(name, uid, sink, context, cx.subtask))
+        })
     }
 
     fn validate(&self) -> Result<(), ConnectorError> {

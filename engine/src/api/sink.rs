@@ -18,6 +18,10 @@ pub trait Sink: Clone + Send + 'static {
     /// Writes for one subtask.
     type Writer: Writer<Record = Self::Record>;
 
+    /// Every future of this sink is ready when it is first polled: it keeps or drops what it is handed, and waits for nothing. Such a
+    /// sink is written to on the slot's thread, which spares the way over the I/O side; one that waits all the same fails the job.
+    const NEVER_WAITS: bool = false;
+
     /// Refuses bad settings before anything runs.
     ///
     /// # Errors

@@ -70,32 +70,45 @@ impl<T> Router<T> {
         Self { partitioner, max_parallelism, by_group, next, hashes: Vec::new() }
     }
 
-    /// Moves each record into the buffer of its channel, whose first record makes room for `batch_records`.
-    pub fn route(&mut self, batch: Batch<T>, buffers: &mut [Batch<T>], batch_records: usize) {
+    /// Moves each record into the buffer of its channel. A buffer that becomes full on the way goes to `full`, with its channel.
+    pub fn route(
+        &mut self,
+        batch: Batch<T>,
+        buffers: &mut [Batch<T>],
+        batch_records: usize,
+        full: &mut Vec<(usize, Batch<T>)>,
+    ) {
         match &self.partitioner {
             Partitioner::Hash { hasher } if buffers.len() > 1 => {
                 self.hashes.clear();
                 hasher.hash_batch(&batch.values, &mut self.hashes);
-                let has_times = !batch.timestamps.is_empty();
                 for buffer in buffers.iter_mut().filter(|buffer| buffer.is_empty()) {
                     buffer.values.reserve(batch_records);
                 }
-                for (i, (value, hash)) in batch.values.into_iter().zip(&self.hashes).enumerate() {
+                let mut times = batch.timestamps.into_iter();
+                for (value, hash) in batch.values.into_iter().zip(&self.hashes) {
                     let group = key_group_of(*hash, self.max_parallelism);
-                    let buffer = &mut buffers[self.by_group[group.0 as usize] as usize];
-                    buffer.values.push(value);
-                    if has_times {
-                        buffer.timestamps.push(batch.timestamps[i]);
+                    let channel = self.by_group[group.0 as usize] as usize;
+                    let buffer = &mut buffers[channel];
+                    buffer.push(value, times.next());
+                    if buffer.len() >= batch_records {
+                        let fresh = Batch::with_capacity(batch_records);
+                        full.push((channel, std::mem::replace(buffer, fresh)));
                     }
                 }
             }
             _ => {
-                let buffer = &mut buffers[self.next];
+                let channel = self.next;
+                let buffer = &mut buffers[channel];
                 if buffer.is_empty() {
                     *buffer = batch;
                 } else {
                     buffer.values.extend(batch.values);
                     buffer.timestamps.extend(batch.timestamps);
+                }
+                while buffer.len() >= batch_records {
+                    let rest = buffer.split_off(batch_records);
+                    full.push((channel, std::mem::replace(buffer, rest)));
                 }
                 if matches!(self.partitioner, Partitioner::Rebalance) {
                     self.next = (self.next + 1) % buffers.len();

@@ -24,6 +24,8 @@ use crate::taskworker::mail::TaskFailure;
 pub struct ResultPartition<T> {
     router: Router<T>,
     buffers: Vec<Batch<T>>,
+    /// Buffers that have become full, on their way to their channel's queue; empty between two calls.
+    full: Vec<(usize, Batch<T>)>,
     channels: Vec<OutChannel<T>>,
     /// Since when a record has been waiting in a buffer.
     oldest: Option<Moment>,
@@ -73,16 +75,7 @@ impl<T: Clone + 'static> ResultPartition<T> {
             senders.into_iter().map(|sender| OutChannel { queue: VecDeque::new(), sender }).collect();
         let buffers = (0..count).map(|_| Batch::default()).collect();
         let router = Router::new(partitioner, max_parallelism, count, subtask);
-        Self { router, buffers, channels, oldest: None, watermark: None, closed: false }
-    }
-
-    fn flush_full(&mut self, batch_records: usize) {
-        for (buffer, channel) in self.buffers.iter_mut().zip(&mut self.channels) {
-            while buffer.len() >= batch_records {
-                let rest = buffer.split_off(batch_records);
-                channel.put(Element::Records(std::mem::replace(buffer, rest)));
-            }
-        }
+        Self { router, buffers, full: Vec::new(), channels, oldest: None, watermark: None, closed: false }
     }
 
     fn flush_all(&mut self) {
@@ -175,8 +168,10 @@ impl<T: Clone + 'static> Stage<T> for ResultPartition<T> {
     fn push(&mut self, element: StageElement<T>, cx: &mut StageContext) -> Result<(), TaskFailure> {
         match element {
             StageElement::Records(batch) => {
-                self.router.route(batch, &mut self.buffers, cx.limits.batch_records);
-                self.flush_full(cx.limits.batch_records);
+                self.router.route(batch, &mut self.buffers, cx.limits.batch_records, &mut self.full);
+                for (channel, batch) in self.full.drain(..) {
+                    self.channels[channel].put(Element::Records(batch));
+                }
                 if self.oldest.is_none() && self.buffers.iter().any(|b| !b.is_empty()) {
                     self.oldest = Some(cx.now);
                 }

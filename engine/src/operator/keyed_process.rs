@@ -14,11 +14,11 @@ use crate::error::JobError;
 use crate::ids::OperatorUid;
 
 /// Records whose state is fetched together, before the first of them is handled.
-const RECORDS_AHEAD: usize = 32;
+const RECORDS_AHEAD: usize = 64;
 
-/// Entries copied in one step at most, but for those of one look ahead: after a freeze the first write to a page copies it, and a
-/// batch of records that are far from each other would copy most of a table in one step.
-const COPIED_PER_STEP_MAX: u64 = 32_768;
+/// Entries copied in one step at most, but for those of one record or timer: after a freeze the first write to a page copies it, and
+/// a batch of records that are far from each other would copy most of a table in one step.
+const COPIED_PER_STEP_MAX: u64 = 16_384;
 
 /// What a keyed function knows of the record or timer it handles.
 pub struct KeyedContext<'a, K> {
@@ -164,6 +164,12 @@ impl<K: StateType + Eq, S: StateDeclaration<K>, KF, F> KeyedProcess<K, S, KF, F>
         Ok(Self { uid, range, max_parallelism, key_of, function, tables, timers, watermark, ahead })
     }
 
+    /// Entries of state and timers that were copied since the operator was opened.
+    #[inline]
+    fn copied_entries(&self) -> u64 {
+        S::copied_entries(&self.tables) + self.timers.copied_entries()
+    }
+
     /// Takes the keys of the next records and brings their state near.
     #[inline]
     fn look_ahead<In>(&mut self, next: &[In])
@@ -176,7 +182,7 @@ impl<K: StateType + Eq, S: StateDeclaration<K>, KF, F> KeyedProcess<K, S, KF, F>
             let hash = key.key_hash();
             (key, hash)
         }));
-        S::touch(&self.tables, self.ahead.iter().map(|(_, hash)| *hash));
+        S::touch(&self.tables, self.ahead.iter().map(|(key, hash)| (key, *hash)));
     }
 }
 
@@ -192,11 +198,8 @@ where
     fn process(&mut self, input: &mut BatchCursor<In>, out: &mut Output<Out>) -> Result<Progress, JobError> {
         // Most functions emit about one record for each: room for that, once a batch.
         out.batch.values.reserve(input.rest().len().min(out.capacity));
-        let copied_before = S::copied_entries(&self.tables);
+        let copied_before = self.copied_entries();
         while !input.is_empty() {
-            if S::copied_entries(&self.tables) - copied_before > COPIED_PER_STEP_MAX {
-                return Ok(Progress::More);
-            }
             self.look_ahead(input.rest());
             for (key, hash) in self.ahead.drain(..) {
                 let Some((record, time)) = input.next() else { break };
@@ -205,7 +208,9 @@ where
                 let mut context = KeyedContext { key: &key, hash, time, watermark, timers };
                 out.time = time;
                 self.function.process(record, &mut state, &mut context, out)?;
-                if out.is_full() {
+                drop(state);
+                let copied = S::copied_entries(&self.tables) + self.timers.copied_entries() - copied_before;
+                if out.is_full() || copied > COPIED_PER_STEP_MAX {
                     return Ok(if input.is_empty() { Progress::Done } else { Progress::More });
                 }
             }
@@ -215,8 +220,9 @@ where
 
     fn on_watermark(&mut self, watermark: EventTime, out: &mut Output<Out>) -> Result<Progress, JobError> {
         self.watermark = self.watermark.max(watermark);
+        let copied_before = self.copied_entries();
         for _ in 0..TIMERS_PER_STEP_MAX {
-            if out.is_full() {
+            if out.is_full() || self.copied_entries() - copied_before > COPIED_PER_STEP_MAX {
                 return Ok(Progress::More);
             }
             let Some((at, key)) = self.timers.pop_due(watermark.0) else { return Ok(Progress::Done) };

@@ -12,6 +12,7 @@ pub mod chained;
 pub mod commit_driver;
 pub mod filter;
 pub mod flat_map;
+pub mod inline_sink;
 pub mod keyed_process;
 pub mod map;
 pub mod pipe;

@@ -7,14 +7,10 @@
 //! Does not own: tables and handles themselves.
 //! Runs on: declared on the author's side, sent to slots; opened, bound and frozen on the slot's thread.
 
-mod list;
-mod map;
+mod named;
 mod tuples;
-mod value;
 
-pub use self::list::{ListDeclaration, list};
-pub use self::map::{MapDeclaration, map};
-pub use self::value::{ValueDeclaration, value};
+pub use self::named::{ListDeclaration, MapDeclaration, ValueDeclaration, list, map, value};
 
 use crate::backend::KeyedBackend;
 use crate::codec::StateType;
@@ -60,11 +56,11 @@ pub trait StateDeclaration<K: StateType + Eq>: Clone + Send + 'static {
     /// The handles of `key`, whose hash is `hash`.
     fn bind<'a>(tables: &'a mut Self::Tables, key: &'a K, hash: u64) -> Self::Handles<'a>;
 
-    /// Brings the state of these hashes near, if they have any: an operator says which keys it handles next, so that
-    /// it waits for memory for many of them at once. Changes nothing.
+    /// Brings the state of these keys and their hashes near, if they have any: an operator says which keys it handles
+    /// next, so that it waits for memory for many of them at once. Changes nothing.
     #[inline]
-    fn touch(tables: &Self::Tables, hashes: impl Iterator<Item = u64> + Clone) {
-        let _ = (tables, hashes);
+    fn touch<'k>(tables: &Self::Tables, keys: impl Iterator<Item = (&'k K, u64)> + Clone) {
+        let _ = (tables, keys);
     }
 
     /// Shares the tables' content with a snapshot. Costs one step a page, whatever the entries.
@@ -91,9 +87,4 @@ pub trait StateDeclaration<K: StateType + Eq>: Clone + Send + 'static {
 
     /// How many entries were copied because a snapshot held their page, since the tables were opened.
     fn copied_entries(tables: &Self::Tables) -> u64;
-}
-
-/// The stored state of this name.
-fn stored_as<'s>(stored: &'s [StateDescriptor], name: &str) -> Option<&'s StateDescriptor> {
-    stored.iter().find(|descriptor| descriptor.name == name)
 }

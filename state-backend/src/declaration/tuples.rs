@@ -34,8 +34,8 @@ macro_rules! declaration {
             }
 
             #[inline]
-            fn touch(tables: &Self::Tables, hashes: impl Iterator<Item = u64> + Clone) {
-                $($part::touch(&tables.$index, hashes.clone());)*
+            fn touch<'k>(tables: &Self::Tables, keys: impl Iterator<Item = (&'k K, u64)> + Clone) {
+                $($part::touch(&tables.$index, keys.clone());)*
             }
 
             fn freeze(tables: &mut Self::Tables, into: &mut Vec<Box<dyn FrozenTable>>) {

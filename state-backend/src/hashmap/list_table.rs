@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::{FrozenPages, Head, Table, spread};
+use super::{ByKey, ByPosition, FrozenPages, Head, Table, spread};
 use crate::backend::HeapBackend;
 use crate::codec::StateType;
 use crate::descriptor::StateDescriptor;
@@ -18,8 +18,8 @@ use crate::state::{ListAccess, key_of};
 
 /// A list per key.
 pub struct ListTable<K, T> {
-    heads: Table<K, Head>,
-    items: Table<(u64, u64), T>,
+    heads: Table<K, Head, ByKey>,
+    items: Table<(u64, u64), T, ByPosition>,
     next_id: u64,
     descriptor: Arc<StateDescriptor>,
     backend: HeapBackend,
@@ -51,6 +51,12 @@ impl<K: StateType + Eq, T: StateType> ListTable<K, T> {
     /// How many entries were copied because a snapshot held their page, since the table was made.
     pub fn copied_entries(&self) -> u64 {
         self.heads.copied_entries() + self.items.copied_entries()
+    }
+
+    /// Brings the heads of these keys near; see [`StateDeclaration::touch`](crate::StateDeclaration::touch).
+    #[inline]
+    pub(crate) fn touch<'k>(&self, keys: impl Iterator<Item = (&'k K, u64)>) {
+        self.heads.touch(keys);
     }
 
     /// Shares the content with a snapshot.
@@ -128,14 +134,14 @@ impl<K: StateType, T: StateType> FrozenTable for FrozenLists<K, T> {
     fn write(self: Box<Self>, file: &mut StateFileWriter) {
         let mut section = file.section(&self.descriptor);
         for entry in self.heads.iter() {
-            let Head { id, length } = entry.value;
+            let (Head { id, length }, hash) = (entry.value, entry.key.key_hash());
             for position in 0..length {
                 let item = self
                     .items
                     .get(spread(id, position), |own| *own == (id, position))
                     .expect("a frozen list has an item at each position below its length");
                 section.entry(
-                    entry.hash,
+                    hash,
                     |out| entry.key.encode(out),
                     |out| position.encode(out),
                     |out| item.encode(out),

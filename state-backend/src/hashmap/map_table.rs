@@ -11,7 +11,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::{FrozenPages, Head, Table, spread};
+use super::{ByKey, ByMapKey, ByPosition, FrozenPages, Head, Table, spread};
 use crate::backend::HeapBackend;
 use crate::codec::StateType;
 use crate::descriptor::StateDescriptor;
@@ -29,9 +29,9 @@ struct Indexed<V> {
 
 /// A map per key.
 pub struct MapTable<K, M, V> {
-    heads: Table<K, Head>,
-    entries: Table<(u64, M), Indexed<V>>,
-    index: Table<(u64, u64), M>,
+    heads: Table<K, Head, ByKey>,
+    entries: Table<(u64, M), Indexed<V>, ByMapKey>,
+    index: Table<(u64, u64), M, ByPosition>,
     next_id: u64,
     descriptor: Arc<StateDescriptor>,
     backend: HeapBackend,
@@ -70,6 +70,12 @@ impl<K: StateType + Eq, M: StateType + Eq, V: StateType> MapTable<K, M, V> {
     /// How many entries were copied because a snapshot held their page, since the table was made.
     pub fn copied_entries(&self) -> u64 {
         self.heads.copied_entries() + self.entries.copied_entries() + self.index.copied_entries()
+    }
+
+    /// Brings the heads of these keys near; see [`StateDeclaration::touch`](crate::StateDeclaration::touch).
+    #[inline]
+    pub(crate) fn touch<'k>(&self, keys: impl Iterator<Item = (&'k K, u64)>) {
+        self.heads.touch(keys);
     }
 
     /// Shares the content with a snapshot.
@@ -211,14 +217,14 @@ impl<K: StateType, M: StateType + Eq, V: StateType> FrozenTable for FrozenMaps<K
     fn write(self: Box<Self>, file: &mut StateFileWriter) {
         let mut section = file.section(&self.descriptor);
         for head in self.heads.iter() {
-            let Head { id, length } = head.value;
+            let (Head { id, length }, hash) = (head.value, head.key.key_hash());
             for position in 0..length {
                 let map_key = self.index.get(spread(id, position), |own| *own == (id, position));
                 let map_key = map_key.expect("the frozen index has every position below the length");
                 let entry = self.entries.get(place(id, map_key), |own| own.0 == id && own.1 == *map_key);
                 let entry = entry.expect("each indexed map key has a frozen entry");
                 section.entry(
-                    head.hash,
+                    hash,
                     |out| head.key.encode(out),
                     |out| map_key.encode(out),
                     |out| entry.value.encode(out),

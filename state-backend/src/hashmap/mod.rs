@@ -11,6 +11,7 @@
 mod list_table;
 mod map_table;
 mod page;
+mod placing;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ pub use self::map_table::MapTable;
 pub use self::timer_table::{TIMERS_STATE, TimerTable};
 pub use self::value_table::ValueTable;
 
+pub(crate) use self::placing::{ByKey, ByMapKey, ByPosition, ByTimer};
 pub(crate) use self::table::{FrozenPages, Table};
 
 /// The place and length of the entries that one key has in a flat table.

@@ -15,10 +15,10 @@ const PAGE_ENTRIES: usize = 896;
 /// At most this many bytes a page, as far as entries are stored inline.
 const PAGE_BYTES: usize = 64 * 1024;
 
-/// One entry. Its hash decides the page and is kept, so that a split calls nobody back.
+/// One entry. Its hash is not kept: two scalars then share a cache line with no other entry's half, and what a split
+/// needs is made again from the key.
 #[derive(Clone)]
 pub(crate) struct Entry<K, V> {
-    pub(crate) hash: u64,
     pub(crate) key: K,
     pub(crate) value: V,
 }

@@ -4,14 +4,16 @@
 //! when it has no finer place in the directory, the directory doubles. No operation touches more than two pages.
 //!
 //! Owns: the directory, the pages, the count of copied entries.
-//! Does not own: hashing and equality of keys (the caller gives both), freezing as a protocol.
+//! Does not own: equality of keys (the caller gives it), hashing (see [`Placing`]), freezing as a protocol.
 //! Runs on: the slot's thread.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use hashbrown::hash_table::Entry::{Occupied, Vacant};
 
 use super::page::{Entries, Entry, Page, page_capacity, probe};
+use super::placing::Placing;
 
 /// The directory never has more places than this; beyond it, pages grow over their capacity. Hashes would have to
 /// agree in far more bits than chance allows.
@@ -59,22 +61,23 @@ impl Directory {
     }
 }
 
-/// A flat hash table in pages.
-pub(crate) struct Table<K, V> {
+/// A flat hash table in pages. The hash that callers give with a key is the one that `P` makes of it.
+pub(crate) struct Table<K, V, P> {
     directory: Directory,
     pages: Vec<Page<K, V>>,
     /// How coarse each page is: it holds the hashes that agree in `(hash - first) >> shift`.
     shifts: Vec<u32>,
     length: usize,
     copied: u64,
+    placing: PhantomData<fn() -> P>,
 }
 
-impl<K: Clone, V: Clone> Table<K, V> {
+impl<K: Clone, V: Clone, P: Placing<K>> Table<K, V, P> {
     /// A table for the hashes `first..=first + span`.
     pub(crate) fn new(first: u64, span: u64) -> Self {
         let directory = Directory::new(first, span);
         let shifts = vec![directory.shift];
-        Self { directory, pages: vec![Page::new()], shifts, length: 0, copied: 0 }
+        Self { directory, pages: vec![Page::new()], shifts, length: 0, copied: 0, placing: PhantomData }
     }
 
     /// A table for all hashes.
@@ -96,15 +99,17 @@ impl<K: Clone, V: Clone> Table<K, V> {
         find(self.pages[self.directory.page(hash)].entries(), hash, is)
     }
 
-    /// Reads the entries of these hashes and forgets them: what waits for memory here waits for many at once, and
+    /// Reads the entries of these keys and forgets them: what waits for memory here waits for many at once, and
     /// who comes back for them soon after finds them near.
     #[inline]
-    pub(crate) fn touch(&self, hashes: impl Iterator<Item = u64>) {
-        let touched = hashes.fold(0, |touched, hash| {
-            let entries = self.pages[self.directory.page(hash)].entries();
-            touched ^ entries.find(probe(hash), |entry| entry.hash == hash).map_or(0, |entry| entry.hash)
+    pub(crate) fn touch<'k>(&self, keys: impl Iterator<Item = (&'k K, u64)>)
+    where
+        K: Eq + 'k,
+    {
+        let found = keys.fold(0usize, |found, (key, hash)| {
+            found + usize::from(self.get(hash, |own| own == key).is_some())
         });
-        std::hint::black_box(touched);
+        std::hint::black_box(found);
     }
 
     /// The value for writing; an absent key copies nothing.
@@ -117,7 +122,7 @@ impl<K: Clone, V: Clone> Table<K, V> {
             return None;
         }
         let entries = page.entries_mut(&mut self.copied);
-        let found = entries.find_mut(probe(hash), |entry| entry.hash == hash && is(&entry.key));
+        let found = entries.find_mut(probe(hash), |entry| is(&entry.key));
         found.map(|entry| &mut entry.value)
     }
 
@@ -134,15 +139,21 @@ impl<K: Clone, V: Clone> Table<K, V> {
             index = self.make_room(hash, &is);
         }
         let entries = self.pages[index].entries_mut(&mut self.copied);
-        let same = |entry: &Entry<K, V>| entry.hash == hash && is(&entry.key);
-        match entries.entry(probe(hash), same, |entry| probe(entry.hash)) {
+        let same = |entry: &Entry<K, V>| is(&entry.key);
+        match entries.entry(probe(hash), same, Self::probe_of) {
             Occupied(found) => &mut found.into_mut().value,
             Vacant(place) => {
                 self.length += 1;
                 let (key, value) = make();
-                &mut place.insert(Entry { hash, key, value }).into_mut().value
+                debug_assert_eq!(hash, P::hash(&key), "an entry is placed by the hash of its key");
+                &mut place.insert(Entry { key, value }).into_mut().value
             }
         }
+    }
+
+    #[inline]
+    fn probe_of(entry: &Entry<K, V>) -> u64 {
+        probe(P::hash(&entry.key))
     }
 
     /// The page of `hash`, split until it has room if the key is absent.
@@ -162,21 +173,22 @@ impl<K: Clone, V: Clone> Table<K, V> {
     /// Inserts a key that is known to be absent.
     #[inline]
     pub(crate) fn insert_new(&mut self, hash: u64, key: K, value: V) -> &mut V {
+        debug_assert_eq!(hash, P::hash(&key), "an entry is placed by the hash of its key");
         let mut index = self.directory.page(hash);
         if self.pages[index].entries().len() >= page_capacity::<K, V>() {
             index = self.make_room(hash, |_| false);
         }
         self.length += 1;
         let entries = self.pages[index].entries_mut(&mut self.copied);
-        let entry = Entry { hash, key, value };
-        &mut entries.insert_unique(probe(hash), entry, |entry| probe(entry.hash)).into_mut().value
+        let entry = Entry { key, value };
+        &mut entries.insert_unique(probe(hash), entry, Self::probe_of).into_mut().value
     }
 
     pub(crate) fn remove(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<(K, V)> {
         let page = &mut self.pages[self.directory.page(hash)];
         find(page.entries(), hash, &is)?;
         let entries = page.entries_mut(&mut self.copied);
-        let found = entries.find_entry(probe(hash), |entry| entry.hash == hash && is(&entry.key)).ok()?;
+        let found = entries.find_entry(probe(hash), |entry| is(&entry.key)).ok()?;
         self.length -= 1;
         let (entry, _) = found.remove();
         Some((entry.key, entry.value))
@@ -200,14 +212,14 @@ impl<K: Clone, V: Clone> Table<K, V> {
         }
         let places = self.directory.places_of(hash, shift);
         let (finer, first) = (shift - 1, self.directory.first);
-        let upper = |hash: u64| ((hash - first) >> finer) & 1 == 1;
         let entries = self.pages[index].entries_mut(&mut self.copied);
-        let count = entries.iter().filter(|entry| upper(entry.hash)).count();
-        let mut lower_half = Entries::with_capacity(entries.len() - count);
-        let mut upper_half = Entries::with_capacity(count);
+        // Room for a whole page at once: halves that grow again would be hashed again.
+        let room = entries.capacity().min(page_capacity::<K, V>());
+        let (mut lower_half, mut upper_half) = (Entries::with_capacity(room), Entries::with_capacity(room));
         for entry in entries.drain() {
-            let half = if upper(entry.hash) { &mut upper_half } else { &mut lower_half };
-            half.insert_unique(probe(entry.hash), entry, |entry| probe(entry.hash));
+            let hash = P::hash(&entry.key);
+            let half = if ((hash - first) >> finer) & 1 == 1 { &mut upper_half } else { &mut lower_half };
+            half.insert_unique(probe(hash), entry, Self::probe_of);
         }
         self.pages[index] = Page::Owned(lower_half);
         self.shifts[index] = finer;
@@ -250,5 +262,5 @@ impl<K, V> FrozenPages<K, V> {
 
 #[inline]
 fn find<K, V>(entries: &Entries<K, V>, hash: u64, is: impl Fn(&K) -> bool) -> Option<&V> {
-    entries.find(probe(hash), |entry| entry.hash == hash && is(&entry.key)).map(|entry| &entry.value)
+    entries.find(probe(hash), |entry| is(&entry.key)).map(|entry| &entry.value)
 }

@@ -205,21 +205,31 @@ proptest! {
     #[test]
     fn a_table_of_any_interval_keeps_every_key(first: u64, span: u64, count in 1usize..5_000) {
         let span = span.min(u64::MAX - first);
-        let mut table = Table::new(first, span);
+        let mut table = Table::<_, _, Carried>::new(first, span);
         let hash = |number: usize| first + ((u128::from((number as u64).key_hash()) * u128::from(span)) >> 64) as u64;
         for number in 0..count {
-            table.insert_new(hash(number), number, number * 2);
+            table.insert_new(hash(number), (hash(number), number), number * 2);
         }
         prop_assert_eq!(table.len(), count);
         for number in 0..count {
-            prop_assert_eq!(table.get(hash(number), |own| *own == number), Some(&(number * 2)));
+            prop_assert_eq!(table.get(hash(number), |own| own.1 == number), Some(&(number * 2)));
         }
         let frozen = table.freeze();
         prop_assert_eq!(frozen.iter().count(), count);
         for number in (0..count).step_by(3) {
-            prop_assert_eq!(table.remove(hash(number), |own| *own == number), Some((number, number * 2)));
+            let removed = table.remove(hash(number), |own| own.1 == number);
+            prop_assert_eq!(removed, Some(((hash(number), number), number * 2)));
         }
-        prop_assert_eq!(frozen.get(hash(0), |own| *own == 0), Some(&0));
+        prop_assert_eq!(frozen.get(hash(0), |own| own.1 == 0), Some(&0));
+    }
+}
+
+/// Keys that carry the hash which places them.
+struct Carried;
+
+impl placing::Placing<(u64, usize)> for Carried {
+    fn hash(&(hash, _): &(u64, usize)) -> u64 {
+        hash
     }
 }
 
@@ -317,7 +327,7 @@ fn one_key_with_many_map_entries_copies_no_more_than_a_few_pages_a_write() {
 
 #[test]
 fn the_directory_grows_with_the_pages() {
-    let mut table = Table::unbounded();
+    let mut table = Table::<u64, (), ByKey>::unbounded();
     for number in 0..200_000u64 {
         table.insert_new(number.key_hash(), number, ());
     }
@@ -325,9 +335,9 @@ fn the_directory_grows_with_the_pages() {
     assert!(table.pages() <= 3 * 200_000 / capacity, "{} pages", table.pages());
     assert!(table.places() <= 16 * table.pages(), "{} places, {} pages", table.places(), table.pages());
     // Hashes that all agree cannot be split: the page grows, the directory does not.
-    let mut clashing = Table::new(5, 0);
-    for number in 0..3_000u64 {
-        clashing.insert_new(5, number, ());
+    let mut clashing = Table::<_, _, Carried>::new(5, 0);
+    for number in 0..3_000 {
+        clashing.insert_new(5, (5, number), ());
     }
     assert_eq!((clashing.pages(), clashing.places(), clashing.len()), (1, 1, 3_000));
 }
@@ -337,7 +347,7 @@ fn large_entries_make_small_pages() {
     assert_eq!(page_capacity::<u64, [u8; 1_000_000]>(), 1);
     assert!(page_capacity::<u64, [u64; 100]>() * 800 <= 64 * 1024);
     let mut model = HashMap::new();
-    let mut table = Table::unbounded();
+    let mut table = Table::<_, _, ByKey>::unbounded();
     for number in 0..200u64 {
         table.insert_new(number.key_hash(), number, [number; 4_000]);
         model.insert(number, number);

@@ -11,7 +11,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::{FrozenPages, Table, spread};
+use super::{ByTimer, FrozenPages, Table, spread};
 use crate::backend::{HeapBackend, KeyedBackend};
 use crate::codec::StateType;
 use crate::descriptor::StateDescriptor;
@@ -61,8 +61,7 @@ impl<K> Ord for Due<K> {
 
 /// Timers by key and time (milliseconds); one of each.
 pub struct TimerTable<K> {
-    /// The key's hash under (key, time).
-    timers: Table<(K, i64), u64>,
+    timers: Table<(K, i64), (), ByTimer>,
     heap: BinaryHeap<Reverse<Due<K>>>,
     sequence: u64,
     descriptor: Arc<StateDescriptor>,
@@ -117,7 +116,7 @@ impl<K: StateType + Eq> TimerTable<K> {
         if self.timers.get(at, |own| own.1 == time && own.0 == *key).is_some() {
             return false;
         }
-        self.timers.insert_new(at, (key.clone(), time), hash);
+        self.timers.insert_new(at, (key.clone(), time), ());
         self.schedule(key.clone(), hash, time);
         true
     }
@@ -190,7 +189,7 @@ impl<K: StateType + Eq> TimerTable<K> {
 }
 
 struct FrozenTimers<K> {
-    pages: FrozenPages<(K, i64), u64>,
+    pages: FrozenPages<(K, i64), ()>,
     descriptor: Arc<StateDescriptor>,
 }
 
@@ -203,7 +202,7 @@ impl<K: StateType> FrozenTable for FrozenTimers<K> {
         let mut section = file.section(&self.descriptor);
         for entry in self.pages.iter() {
             let (key, time) = &entry.key;
-            section.entry(entry.value, |out| key.encode(out), |out| time.encode(out), |_| {});
+            section.entry(key.key_hash(), |out| key.encode(out), |out| time.encode(out), |_| {});
         }
         section.finish();
     }

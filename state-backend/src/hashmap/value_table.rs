@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::{FrozenPages, Table};
+use super::{ByKey, FrozenPages, Table};
 use crate::backend::HeapBackend;
 use crate::codec::StateType;
 use crate::descriptor::StateDescriptor;
@@ -18,7 +18,7 @@ use crate::state::{ValueAccess, key_of};
 
 /// One value per key.
 pub struct ValueTable<K, V> {
-    table: Table<K, V>,
+    table: Table<K, V, ByKey>,
     descriptor: Arc<StateDescriptor>,
     backend: HeapBackend,
 }
@@ -65,10 +65,10 @@ impl<K: StateType + Eq, V: StateType> ValueTable<K, V> {
         })
     }
 
-    /// Brings the values of these hashes near; see [`StateDeclaration::touch`](crate::StateDeclaration::touch).
+    /// Brings the values of these keys near; see [`StateDeclaration::touch`](crate::StateDeclaration::touch).
     #[inline]
-    pub(crate) fn touch(&self, hashes: impl Iterator<Item = u64>) {
-        self.table.touch(hashes);
+    pub(crate) fn touch<'k>(&self, keys: impl Iterator<Item = (&'k K, u64)>) {
+        self.table.touch(keys);
     }
 
     fn put(&mut self, key: &K, hash: u64, value: V) -> Option<V> {
@@ -120,7 +120,8 @@ impl<K: StateType, V: StateType> FrozenTable for FrozenValues<K, V> {
     fn write(self: Box<Self>, file: &mut StateFileWriter) {
         let mut section = file.section(&self.descriptor);
         for entry in self.pages.iter() {
-            section.entry(entry.hash, |out| entry.key.encode(out), |_| {}, |out| entry.value.encode(out));
+            let hash = entry.key.key_hash();
+            section.entry(hash, |out| entry.key.encode(out), |_| {}, |out| entry.value.encode(out));
         }
         section.finish();
     }

@@ -15,7 +15,8 @@
 //! 6. It crosses in the receiver's inbox (`exchange/inbox.rs`), is taken into its channel's queue, and the gate hands it to
 //!    the chain when the channel is not held (`exchange/input_gate.rs`, `taskworker/gate_head.rs`).
 //! 7. A keyed operator binds its state to the record's key and calls the author's function (`operator/keyed_process.rs`).
-//! 8. A sink hands the batch to its connector's writer on the I/O side (`operator/sink_operator.rs`, `operator/sink_io.rs`).
+//! 8. A sink hands the batch to its connector's writer on the I/O side (`operator/sink_operator.rs`, `operator/sink_io.rs`); one that
+//!    never waits is written to right here (`operator/inline_sink.rs`).
 //!
 //! # The way of one barrier
 //!

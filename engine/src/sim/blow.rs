@@ -67,7 +67,7 @@ pub struct Blow {
 }
 
 /// Places that only a start passes: the process is killed first, and the blow falls on its successor.
-const OF_A_START: [&str; 9] = [
+const OF_A_START: [&str; 11] = [
     "commit_log.claim.before",
     "commit_log.claim.after",
     "restore.read.before",
@@ -77,10 +77,12 @@ const OF_A_START: [&str; 9] = [
     "sink.rollback.before",
     "sink.rollback.after",
     "sink.commit.between",
+    "file_sink.sweep.before",
+    "file_sink.sweep.after",
 ];
 
 /// Places in which a standing attempt is most dangerous to its successor.
-const OF_A_ZOMBIE: [&str; 18] = [
+const OF_A_ZOMBIE: [&str; 23] = [
     "cleaner.entry.before",
     "cleaner.files.before",
     "commit_log.claim.before",
@@ -99,7 +101,15 @@ const OF_A_ZOMBIE: [&str; 18] = [
     "snapshot.upload.before",
     "storage.put.before",
     "ack.send.after",
+    "file_sink.prepare.before",
+    "file_sink.link.before",
+    "file_sink.link.after",
+    "file_sink.unlink.before",
+    "file_sink.sweep.before",
 ];
+
+/// Fault points that only a job with a file sink passes begin with this.
+const OF_FILES: &str = "file_sink.";
 
 /// Fault points at the very end of a job.
 const OF_THE_END: [&str; 2] = ["commit_log.finished.before", "commit_log.finished.after"];
@@ -150,6 +160,22 @@ impl Blow {
         blows.iter_mut().for_each(|blow| blow.late |= blow.is_of_the_end());
         blows.sort_by_key(|blow| (blow.late, blow.is_of_the_end()));
         blows
+    }
+
+    /// Points of the file sink are struck in seeds that have one, at least one of them in each; elsewhere nothing passes them.
+    pub fn aim_all(blows: &mut [Self], has_files: bool, rng: &mut Rng) {
+        let is_of_files = |place: Place| matches!(place, Place::At(point, _) if point.starts_with(OF_FILES));
+        if !has_files {
+            for blow in blows.iter_mut().filter(|b| is_of_files(b.place)) {
+                blow.place = Place::AfterPasses(rng.below(40));
+            }
+            return;
+        }
+        let points: Vec<_> = FAULT_POINTS.iter().copied().filter(|p| p.starts_with(OF_FILES)).collect();
+        if let Some(blow) = blows.iter_mut().find(|b| b.strike == Strike::Crash && !b.late) {
+            let point = points[usize::try_from(rng.below(points.len() as u64)).unwrap_or(0)];
+            blow.place = Place::At(point, rng.between(1, 3));
+        }
     }
 
     /// Whether it can fall only when all records are read.

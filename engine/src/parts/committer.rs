@@ -135,8 +135,7 @@ impl<F: PartFolder> PartCommitter<F> {
     /// # Errors
     /// The folder could not be listed.
     pub async fn list(&self) -> Result<Vec<TransactionName>, ConnectorError> {
-        let mut names: Vec<_> =
-            self.staged().await?.into_iter().map(|(_, part)| part.transaction).collect();
+        let mut names: Vec<_> = self.staged().await?.into_iter().map(|(_, part)| part.transaction).collect();
         names.sort();
         names.dedup();
         Ok(names)

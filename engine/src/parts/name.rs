@@ -198,10 +198,24 @@ mod tests {
     #[test]
     fn what_is_spelled_in_another_way_is_none_of_ours() {
         let scope = name(1, 0).transaction.scope;
-        for foreign in ["1~2~7~3.open", "1~2~7~3~0", "1~2~7~3~0.tmp", "1~2~7~3~00.open", "1~2~7~3~+1.open", "1~2~7~3~0~0.open", "~2~7~3~0.open", ".open"] {
+        for foreign in [
+            "1~2~7~3.open",
+            "1~2~7~3~0",
+            "1~2~7~3~0.tmp",
+            "1~2~7~3~00.open",
+            "1~2~7~3~+1.open",
+            "1~2~7~3~0~0.open",
+            "~2~7~3~0.open",
+            ".open",
+        ] {
             assert_eq!(PartName::of_staged(&scope, foreign), None, "{foreign}");
         }
-        for foreign in ["part~a~b~c~1~0~1~1.jsonl", "other~a~b~c~1~0~1~1~0.jsonl", "part~a%2Fb~b~c~1~0~1~1~0.jsonl", "part~a~b~c~1~0~1~1~0"] {
+        for foreign in [
+            "part~a~b~c~1~0~1~1.jsonl",
+            "other~a~b~c~1~0~1~1~0.jsonl",
+            "part~a%2Fb~b~c~1~0~1~1~0.jsonl",
+            "part~a~b~c~1~0~1~1~0",
+        ] {
             assert_eq!(PartName::of_finished(foreign), None, "{foreign}");
         }
     }

@@ -99,8 +99,9 @@ impl FileSystem {
 
     /// Names in a folder.
     pub fn list(&self, folder: &str) -> Vec<String> {
-        let inside =
-            |path: &String| path.strip_prefix(folder)?.strip_prefix('/').filter(|f| !f.contains('/')).map(str::to_owned);
+        let inside = |path: &String| {
+            path.strip_prefix(folder)?.strip_prefix('/').filter(|f| !f.contains('/')).map(str::to_owned)
+        };
         self.lock().names.keys().filter_map(inside).collect()
     }
 
@@ -118,7 +119,8 @@ impl FileSystem {
             let name = PartName::of_finished(path)?.transaction;
             let closed_by = inner.closed_by.get(&name).copied().unwrap_or_default();
             let content = inner.files.get(inner.names.get(path)?)?;
-            let rows = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(row_of).collect();
+            let rows =
+                content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(row_of).collect();
             Some(CommittedRows { name, closed_by, rows })
         });
         read.collect()

@@ -45,7 +45,8 @@ impl DiskFolder {
         let (root, path) = (Arc::clone(&self.root), self.root.join(path));
         let place = path.clone();
         let result = blocking(&self.io, move || work(&root, &place)).await;
-        let result = result.map_err(|source| FileSinkError::CutShort { doing, path: path.clone(), source })?;
+        let result =
+            result.map_err(|source| FileSinkError::CutShort { doing, path: path.clone(), source })?;
         result.map_err(|source| FileSinkError::of(&self.root, doing, &path, source))
     }
 }

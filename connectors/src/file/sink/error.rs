@@ -169,7 +169,9 @@ impl FileSinkError {
     /// Whether a restart from the last checkpoint may help.
     pub fn is_restartable(&self) -> bool {
         match self {
-            Self::NotWritable { .. } | Self::DiskFull { .. } | Self::Io { .. } | Self::CutShort { .. } => true,
+            Self::NotWritable { .. } | Self::DiskFull { .. } | Self::Io { .. } | Self::CutShort { .. } => {
+                true
+            }
             Self::LimitZero { .. }
             | Self::BadExtension { .. }
             | Self::NotAFolder { .. }

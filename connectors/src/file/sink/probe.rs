@@ -29,7 +29,7 @@ pub(crate) fn probe(folder: &Path) -> Result<(), FileSinkError> {
 }
 
 fn try_out(folder: &Path, one: &Path, other: &Path) -> Result<(), FileSinkError> {
-    File::create_new(one).map_err(|e| FileSinkError::of(folder, "making", one, e))?;
+    File::create_new(one).map_err(|e| refused(folder, one, e))?;
     let no_links = |source| FileSinkError::NoHardLinks { folder: folder.to_owned(), source };
     fs::hard_link(one, other).map_err(|e| no_links(Some(e)))?;
     match fs::hard_link(one, other) {
@@ -39,9 +39,20 @@ fn try_out(folder: &Path, one: &Path, other: &Path) -> Result<(), FileSinkError>
     }
 }
 
+/// Whatever the system says: nothing can be written there.
+fn refused(folder: &Path, path: &Path, error: io::Error) -> FileSinkError {
+    match FileSinkError::of(folder, "making", path, error) {
+        FileSinkError::Io { doing, path, source } => {
+            FileSinkError::NotWritable { folder: folder.to_owned(), doing, path, source }
+        }
+        other => other,
+    }
+}
+
 /// The folder itself, or the nearest one above it that is there.
 fn nearest(folder: &Path) -> Result<PathBuf, FileSinkError> {
-    let absolute = std::path::absolute(folder).map_err(|e| FileSinkError::of(folder, "finding", folder, e))?;
+    let absolute =
+        std::path::absolute(folder).map_err(|e| FileSinkError::of(folder, "finding", folder, e))?;
     for path in absolute.ancestors() {
         match path.metadata() {
             Ok(metadata) if metadata.is_dir() => return Ok(path.to_owned()),

@@ -150,7 +150,10 @@ impl<T, E: Clone> Clone for FileSink<T, E> {
 
 impl<T, E> std::fmt::Debug for FileSink<T, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FileSink").field("folder", &self.folder).field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("FileSink")
+            .field("folder", &self.folder)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
     }
 }
 

@@ -32,7 +32,10 @@ fn a_death_at_any_step_neither_loses_nor_doubles() {
             let mut world = World::new(200);
             (world.buckets, world.part_bytes) = (2, 30);
             // Something to sweep: parts that no checkpoint lists.
-            let first = mortal(Some(Death { point: Some("file_sink.prepare.after"), nth: 3 }), run_to_end(&mut world, 2));
+            let first = mortal(
+                Some(Death { point: Some("file_sink.prepare.after"), nth: 3 }),
+                run_to_end(&mut world, 2),
+            );
             assert_eq!(first, Err("file_sink.prepare.after"));
             world.check();
             let died = mortal(Some(Death { point: Some(point), nth }), run_to_end(&mut world, parallelism));
@@ -49,7 +52,9 @@ fn a_death_at_any_step_neither_loses_nor_doubles() {
 
 #[test]
 fn a_death_in_the_recovery_from_a_death_neither_loses_nor_doubles() {
-    for first in ["file_sink.link.before", "file_sink.link.after", "file_sink.unlink.before", "file_sink.unlink.after"] {
+    for first in
+        ["file_sink.link.before", "file_sink.link.after", "file_sink.unlink.before", "file_sink.unlink.after"]
+    {
         for second in points() {
             let mut world = World::new(150);
             world.part_bytes = 30;
@@ -66,18 +71,14 @@ fn a_death_in_the_recovery_from_a_death_neither_loses_nor_doubles() {
 #[test]
 fn pending_files_follow_their_owner_through_4_2_3_subtasks() {
     let mut world = World::new(120);
-    let died = mortal(
-        Some(Death { point: Some("file_sink.link.before"), nth: 1 }),
-        run_to_end(&mut world, 4),
-    );
+    let died =
+        mortal(Some(Death { point: Some("file_sink.link.before"), nth: 1 }), run_to_end(&mut world, 4));
     assert!(died.is_err());
     assert_eq!(staged_files(&world.scene.out()).len(), 4, "one pending part of each of the four");
     assert!(world.scene.finished().is_empty());
     // The first of two publishes subtasks 0 and 2, and dies before it comes to 1 and 3.
-    let died = mortal(
-        Some(Death { point: Some("file_sink.unlink.after"), nth: 2 }),
-        run_to_end(&mut world, 2),
-    );
+    let died =
+        mortal(Some(Death { point: Some("file_sink.unlink.after"), nth: 2 }), run_to_end(&mut world, 2));
     assert!(died.is_err());
     world.check();
     assert_eq!(world.scene.finished().len(), 20, "the records of subtasks 0 and 2 up to 40");

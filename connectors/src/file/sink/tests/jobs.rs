@@ -17,7 +17,12 @@ use crate::datagen::Datagen;
 const RECORDS: u64 = 20_000;
 
 /// Runs numbers into a sink until the end, or until so many checkpoints are complete. Also says how often it was restarted.
-fn run<S>(scene: &Scene, sink: S, parallelism: u32, until: Option<u32>) -> (Result<JobOutcome, EngineError>, u32)
+fn run<S>(
+    scene: &Scene,
+    sink: S,
+    parallelism: u32,
+    until: Option<u32>,
+) -> (Result<JobOutcome, EngineError>, u32)
 where
     S: TwoPhaseSink<Record = u64>,
 {
@@ -112,7 +117,8 @@ impl PartFolder for CrampedFolder {
         self.of.room.store(u64::from(u32::MAX), Ordering::Relaxed);
         self.disk.append(file, bytes[..fits].to_vec()).await?;
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-        Err(FileSinkError::of(Path::new("/data/out"), "writing a part in", Path::new("/data/out"), full).into())
+        Err(FileSinkError::of(Path::new("/data/out"), "writing a part in", Path::new("/data/out"), full)
+            .into())
     }
 
     async fn sync(&self, file: Self::File) -> Result<(), ConnectorError> {

@@ -51,7 +51,7 @@ pub(super) struct Attempt {
 impl World {
     pub(super) fn new(records: u64) -> Self {
         Self {
-            scene: Scene::new(),
+            scene: Scene::in_memory(),
             records,
             buckets: 1,
             part_bytes: 100,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate_engine::api::{ConnectorError, StreamEnvironment};
 use tidegate_engine::checkpoint::CheckpointConfig;
 use tidegate_engine::error::EngineError;
-use tidegate_engine::execution::{ExecutionConfig, ExecutionNotice, JobOutcome, LocalRunner};
+use tidegate_engine::execution::{ExecutionConfig, ExecutionNotice, JobOutcome, LocalRunner, RestoreFrom};
 use tidegate_engine::jobmanager::{MasterNotice, RestartStrategy};
 use tidegate_engine::parts::{PartFolder, Published};
 use tidegate_state::CheckpointStorage;
@@ -16,13 +16,22 @@ use crate::datagen::Datagen;
 
 const RECORDS: u64 = 20_000;
 
-/// Runs numbers into a sink until the end, or until so many checkpoints are complete. Also says how often it was restarted.
-fn run<S>(
-    scene: &Scene,
-    sink: S,
-    parallelism: u32,
-    until: Option<u32>,
-) -> (Result<JobOutcome, EngineError>, u32)
+/// What a run came to.
+struct Run {
+    outcome: Result<JobOutcome, EngineError>,
+    restarts: u32,
+    newest: CheckpointId,
+}
+
+/// Runs numbers into a sink until the end, or until so many checkpoints are complete.
+fn run<S>(scene: &Scene, sink: S, parallelism: u32, until: Option<u32>) -> Run
+where
+    S: TwoPhaseSink<Record = u64>,
+{
+    run_from(scene, sink, parallelism, until, RestoreFrom::Latest)
+}
+
+fn run_from<S>(scene: &Scene, sink: S, parallelism: u32, until: Option<u32>, restore: RestoreFrom) -> Run
 where
     S: TwoPhaseSink<Record = u64>,
 {
@@ -33,14 +42,16 @@ where
     let graph = env.into_graph("numbers", parallelism, 16).unwrap();
     let checkpoints = CheckpointConfig { interval_ms: 15, ..CheckpointConfig::default() };
     let restart = RestartStrategy::ExponentialDelay { initial_ms: 5, max_ms: 50, reset_after_ms: 600_000 };
-    let config = ExecutionConfig { checkpoints, restart, threads: Some(2), ..ExecutionConfig::default() };
+    let config =
+        ExecutionConfig { checkpoints, restart, restore, threads: Some(2), ..ExecutionConfig::default() };
     let storage = CheckpointStorage::open(scene.folder.path().join("checkpoints").to_str().unwrap()).unwrap();
     let mut runner = LocalRunner::new(graph, config, Some(storage)).unwrap();
     let cancel = runner.cancel_handle();
-    let (mut completed, mut restarts) = (0, 0);
+    let (mut completed, mut restarts, mut newest) = (0, 0, CheckpointId(0));
     let outcome = runner.run(|notice| match notice {
-        ExecutionNotice::Master(MasterNotice::CheckpointCompleted(_)) => {
+        ExecutionNotice::Master(MasterNotice::CheckpointCompleted(stats)) => {
             completed += 1;
+            newest = stats.id;
             if until == Some(completed) {
                 cancel.cancel();
             }
@@ -48,7 +59,7 @@ where
         ExecutionNotice::Restarting { .. } => restarts += 1,
         _ => {}
     });
-    (outcome, restarts)
+    Run { outcome, restarts, newest }
 }
 
 fn check_end(scene: &Scene) {
@@ -163,8 +174,8 @@ fn a_disk_that_is_full_in_the_middle_of_a_write_restarts_the_job_and_nothing_is_
         let scene = Scene::new();
         let (room, links_refused) = (Arc::new(AtomicU64::new(50_000)), Arc::new(AtomicU64::new(0)));
         let sink = Cramped { sink: scene.sink(), room: Arc::clone(&room), links_refused };
-        let (outcome, restarts) = run(&scene, sink, parallelism, None);
-        assert_eq!((outcome.unwrap(), restarts), (JobOutcome::Finished, 1));
+        let run = run(&scene, sink, parallelism, None);
+        assert_eq!((run.outcome.unwrap(), run.restarts), (JobOutcome::Finished, 1));
         check_end(&scene);
     }
 }
@@ -200,12 +211,35 @@ fn canceled_in_order_and_started_again_with_other_parallelism_it_is_exactly_once
     let scene = Scene::new();
     let sink = || scene.sink().bucket_by(|n| format!("b{}", n % 3)).roll_at_bytes(1_000);
     for (parallelism, until) in [(1, Some(3)), (4, Some(3)), (3, None)] {
-        let (outcome, _) = run(&scene, sink(), parallelism, until);
+        let outcome = run(&scene, sink(), parallelism, until).outcome.unwrap();
         let expected = if until.is_some() { JobOutcome::Canceled } else { JobOutcome::Finished };
-        assert_eq!(outcome.unwrap(), expected);
+        assert_eq!(outcome, expected);
         assert!(staged_files(&scene.out()).is_empty(), "an orderly end leaves nothing staged");
         let numbers = scene.finished();
         assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "twice");
     }
     check_end(&scene);
+}
+
+#[test]
+fn after_a_rewind_no_part_is_missing_and_only_what_it_passes_over_is_there_twice() {
+    let scene = Scene::new();
+    let first = run(&scene, scene.sink(), 2, Some(5));
+    assert_eq!(first.outcome.unwrap(), JobOutcome::Canceled);
+    let before = finished_files(&scene.out());
+    let published = scene.finished();
+    let older = CheckpointId(first.newest.0 - 1);
+    let second = run_from(&scene, scene.sink(), 3, None, RestoreFrom::Rewind(older));
+    assert_eq!(second.outcome.unwrap(), JobOutcome::Finished);
+    let now = finished_files(&scene.out());
+    assert!(before.iter().all(|(path, content)| now.get(path) == Some(content)), "an older part has changed");
+    let numbers = scene.finished();
+    let mut distinct = numbers.clone();
+    distinct.dedup();
+    assert_eq!(distinct, (0..RECORDS).collect::<Vec<_>>());
+    let twice: Vec<u64> = numbers.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+    let was_published = |number: &u64| published.binary_search(number).is_ok();
+    assert!(!twice.is_empty() && twice.iter().all(was_published), "{} numbers twice", twice.len());
+    assert_eq!(numbers.len(), distinct.len() + twice.len(), "nothing is there three times");
+    assert!(staged_files(&scene.out()).is_empty());
 }

@@ -30,8 +30,8 @@ pub struct PartCommitter<F> {
 /// How the steps of a plan came out.
 enum Carried {
     Done,
-    /// Something had changed since the look.
-    LookAgain,
+    /// The link of this part met what the look had not seen.
+    LookAgain(usize),
     NoRoom(String),
 }
 
@@ -47,7 +47,7 @@ impl<F: PartFolder> PartCommitter<F> {
     /// The file system failed, or a foreign file has the name of a part.
     pub async fn commit(&self, item: &Prepared<WrittenParts>) -> Result<CommitOutcome, ConnectorError> {
         let parts = &item.committable.parts;
-        let mut taken = None;
+        let mut in_the_way = 0;
         for _ in 0..LOOKS_MAX {
             let plan = decide_commit(&self.look(parts).await?);
             let steps = match &plan {
@@ -57,7 +57,7 @@ impl<F: PartFolder> PartCommitter<F> {
                     return Ok(CommitOutcome::Lost { reason });
                 }
                 CommitPlan::Taken { part } => {
-                    taken = Some(*part);
+                    in_the_way = *part;
                     break;
                 }
                 CommitPlan::Steps(steps) => steps,
@@ -65,14 +65,14 @@ impl<F: PartFolder> PartCommitter<F> {
             match self.carry_out(parts, steps).await? {
                 Carried::Done if plan.is_committed() => return Ok(CommitOutcome::AlreadyCommitted),
                 Carried::Done => return Ok(CommitOutcome::Committed),
-                Carried::LookAgain => {}
+                Carried::LookAgain(part) => in_the_way = part,
                 Carried::NoRoom(reason) => {
                     return Ok(CommitOutcome::RetryAfter { ms: NO_ROOM_RETRY_MS, reason });
                 }
             }
         }
         // Looks that contradict the links: something that is no file has a name of ours.
-        let WrittenPart { pending, finished, .. } = parts[taken.unwrap_or(0)].clone();
+        let WrittenPart { pending, finished, .. } = parts[in_the_way].clone();
         Err(PartError::NameTaken { finished, pending, name: Box::new(item.name.clone()) }.into())
     }
 
@@ -105,7 +105,7 @@ impl<F: PartFolder> PartCommitter<F> {
 
     /// Every finished name stands before the first pending one goes.
     async fn carry_out(&self, parts: &[WrittenPart], steps: &[PartStep]) -> Result<Carried, ConnectorError> {
-        for (part, step) in parts.iter().zip(steps) {
+        for (index, (part, step)) in parts.iter().zip(steps).enumerate() {
             match step {
                 PartStep::Nothing => {}
                 PartStep::Unlink => self.folder.settle(&part.finished).await?,
@@ -113,7 +113,7 @@ impl<F: PartFolder> PartCommitter<F> {
                     fault_point!("file_sink.link.before");
                     match self.folder.publish(&part.pending, &part.finished).await? {
                         Published::Done => {}
-                        Published::Taken | Published::Gone => return Ok(Carried::LookAgain),
+                        Published::Taken | Published::Gone => return Ok(Carried::LookAgain(index)),
                         Published::NoRoom { reason } => return Ok(Carried::NoRoom(reason)),
                     }
                     fault_point!("file_sink.link.after");

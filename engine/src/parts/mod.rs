@@ -18,6 +18,8 @@ mod folder;
 mod limits;
 mod name;
 mod open_part;
+#[cfg(test)]
+mod tests;
 mod writer;
 mod written;
 

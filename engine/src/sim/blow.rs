@@ -162,19 +162,24 @@ impl Blow {
         blows
     }
 
-    /// Points of the file sink are struck in seeds that have one, at least one of them in each; elsewhere nothing passes them.
+    /// Points of the file sink are struck in seeds that have one, half of which aim at one of them; in others they give way to points
+    /// that are passed.
     pub fn aim_all(blows: &mut [Self], has_files: bool, rng: &mut Rng) {
-        let is_of_files = |place: Place| matches!(place, Place::At(point, _) if point.starts_with(OF_FILES));
-        if !has_files {
-            for blow in blows.iter_mut().filter(|b| is_of_files(b.place)) {
-                blow.place = Place::AfterPasses(rng.below(40));
-            }
-            return;
+        let pick = |rng: &mut Rng, of_files: bool| {
+            let points = FAULT_POINTS.iter().copied().filter(|p| p.starts_with(OF_FILES) == of_files);
+            let points: Vec<_> = points.filter(|p| !OF_THE_END.contains(p)).collect();
+            points[usize::try_from(rng.below(points.len() as u64)).unwrap_or(0)]
+        };
+        if has_files
+            && rng.one_in(2)
+            && let Some(blow) = blows.iter_mut().find(|b| b.strike == Strike::Crash && !b.late)
+        {
+            blow.place = Place::At(pick(rng, true), rng.between(1, 3));
         }
-        let points: Vec<_> = FAULT_POINTS.iter().copied().filter(|p| p.starts_with(OF_FILES)).collect();
-        if let Some(blow) = blows.iter_mut().find(|b| b.strike == Strike::Crash && !b.late) {
-            let point = points[usize::try_from(rng.below(points.len() as u64)).unwrap_or(0)];
-            blow.place = Place::At(point, rng.between(1, 3));
+        for blow in blows.iter_mut().filter(|_| !has_files) {
+            if matches!(blow.place, Place::At(point, _) if point.starts_with(OF_FILES)) {
+                blow.place = Place::At(pick(rng, false), rng.between(1, 3));
+            }
         }
     }
 

@@ -7,7 +7,7 @@
 //! | feature | source | sink |
 //! |---|---|---|
 //! | `datagen` | [`datagen::Datagen`] | |
-//! | `file` | [`file::FileSource`] | |
+//! | `file` | [`file::FileSource`] | [`file::FileSink`] in two phases |
 //! | `sqlite` | | [`sqlite::SqliteSink`] in two phases, [`sqlite::PlainSqliteSink`] in one |
 //! | always | | [`blackhole::BlackholeSink`], [`print::PrintSink`], [`collect::CollectSink`] |
 

@@ -40,7 +40,8 @@
 //! # Where things live
 //!
 //! Author's side: [`api`], [`graph`]. Data plane: [`element`], [`exchange`], [`operator`], [`taskworker`]. Control plane:
-//! [`checkpoint`], [`jobmanager`], [`execution`]. Seams: [`io`], [`clock`], [`fault`]. Proof: [`sim`], [`mutation`].
+//! [`checkpoint`], [`jobmanager`], [`execution`]. Seams: [`io`], [`clock`], [`fault`]. Proof: [`sim`], [`mutation`]. Shared by the
+//! file sink and its simulation: [`parts`].
 
 pub mod api;
 pub mod checkpoint;
@@ -56,6 +57,7 @@ pub mod io;
 pub mod jobmanager;
 pub mod mutation;
 pub mod operator;
+pub mod parts;
 pub mod sim;
 mod sync;
 pub mod taskworker;

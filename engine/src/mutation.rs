@@ -67,6 +67,8 @@ mutations! {
     EndedSetEarly,
     /// A restored subtask that had ended speaks its last word again.
     OnEndAgain,
+    /// A part file that is finished and no longer pending does not count as committed.
+    FinishedFileNotCommitted,
 }
 
 impl Mutation {

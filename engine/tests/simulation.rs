@@ -82,23 +82,25 @@ const MUTATION_SEEDS_MAX: u64 = 300;
 
 /// Seeds that are known to notice: tried before all others.
 const KNOWN: &[(Mutation, u64)] = &[
-    (Mutation::AckBeforeUpload, 6),
+    (Mutation::AckBeforeUpload, 4),
     (Mutation::AlignmentSkipped, 1),
     (Mutation::ListsOnlyOwnCheckpoint, 27),
     (Mutation::SweepBeforeCommit, 1),
-    (Mutation::SplitListInRecovery, 26),
-    (Mutation::SweepWithoutAttemptBound, 20),
+    (Mutation::SplitListInRecovery, 6),
+    (Mutation::SweepWithoutAttemptBound, 19),
+    (Mutation::PutPerId, 6),
     (Mutation::AssignmentAfterSnapshot, 170),
-    (Mutation::OldAckAccepted, 2),
+    (Mutation::OldAckAccepted, 4),
     (Mutation::MailUnreadWhileBlocked, 43),
-    (Mutation::PendingEndsAtHandOver, 27),
-    (Mutation::ExplicitRestoreNotInLog, 95),
-    (Mutation::NoSecondListing, 8),
-    (Mutation::CleanerByListing, 60),
-    (Mutation::CleanerBeforeEntry, 47),
+    (Mutation::PendingEndsAtHandOver, 3),
+    (Mutation::ExplicitRestoreNotInLog, 97),
+    (Mutation::NoSecondListing, 32),
+    (Mutation::NumbersFromListing, 7),
+    (Mutation::CleanerByListing, 73),
+    (Mutation::CleanerBeforeEntry, 3),
     (Mutation::FilesWithoutAttempt, 1),
-    (Mutation::EndedSetEarly, 7),
-    (Mutation::OnEndAgain, 6),
+    (Mutation::EndedSetEarly, 12),
+    (Mutation::FinishedFileNotCommitted, 2),
 ];
 
 /// The first seed that notices, with what it saw.

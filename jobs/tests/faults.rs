@@ -84,7 +84,9 @@ fn every_fault_point_is_struck() {
     let mut struck: Vec<&str> = strikes.iter().map(|(point, _)| *point).collect();
     struck.extend([RECOVERY, ROLLBACK, ALONE].concat());
     struck.sort_unstable();
-    let mut listed = FAULT_POINTS.to_vec();
+    // Those of the file sink are struck by its own tests: this job writes to SQLite.
+    let mut listed: Vec<&str> =
+        FAULT_POINTS.iter().copied().filter(|point| !point.starts_with("file_sink.")).collect();
     listed.sort_unstable();
     assert_eq!(struck, listed);
 }

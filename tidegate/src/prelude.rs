@@ -15,7 +15,7 @@ pub use serde::{Deserialize, Serialize};
 pub use crate::connectors::blackhole::BlackholeSink;
 pub use crate::connectors::collect::CollectSink;
 pub use crate::connectors::datagen::{Datagen, seeded};
-pub use crate::connectors::file::{BrokenLine, FileSource};
+pub use crate::connectors::file::{BrokenLine, FileSink, FileSource};
 pub use crate::connectors::print::PrintSink;
 pub use crate::connectors::sqlite::{Columns, SqliteSink};
 pub use crate::duration::{millis, seconds};

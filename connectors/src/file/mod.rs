@@ -1,4 +1,5 @@
-//! A directory of partitions, read as a log: one split per file, the offset in state.
+//! A directory of partitions, read as a log: one split per file, the offset in state. And a directory of part files, written exactly
+//! once (see [`sink`]).
 //!
 //! A file is a partition that only grows; a record is a line with its newline. Every read proves that the file still is the one that
 //! was read before: it must be at least as long as the position, and the last 4 KiB before the position must have the same hash.
@@ -18,6 +19,7 @@ mod error;
 mod fetcher;
 mod listing;
 mod reader;
+pub mod sink;
 mod source;
 mod split;
 #[cfg(test)]
@@ -28,5 +30,6 @@ pub use enumerator::{FileEnumerator, FilesAssigned};
 pub use error::FileError;
 pub use listing::FoundFile;
 pub use reader::FileReader;
+pub use sink::{FileSink, FileSinkError, LineEncoder};
 pub use source::{BrokenLine, FileSource};
 pub use split::FileSplit;

@@ -67,7 +67,7 @@ pub struct Blow {
 }
 
 /// Places that only a start passes: the process is killed first, and the blow falls on its successor.
-const OF_A_START: [&str; 9] = [
+const OF_A_START: [&str; 11] = [
     "commit_log.claim.before",
     "commit_log.claim.after",
     "restore.read.before",
@@ -77,10 +77,12 @@ const OF_A_START: [&str; 9] = [
     "sink.rollback.before",
     "sink.rollback.after",
     "sink.commit.between",
+    "file_sink.sweep.before",
+    "file_sink.sweep.after",
 ];
 
 /// Places in which a standing attempt is most dangerous to its successor.
-const OF_A_ZOMBIE: [&str; 18] = [
+const OF_A_ZOMBIE: [&str; 23] = [
     "cleaner.entry.before",
     "cleaner.files.before",
     "commit_log.claim.before",
@@ -99,7 +101,15 @@ const OF_A_ZOMBIE: [&str; 18] = [
     "snapshot.upload.before",
     "storage.put.before",
     "ack.send.after",
+    "file_sink.prepare.before",
+    "file_sink.link.before",
+    "file_sink.link.after",
+    "file_sink.unlink.before",
+    "file_sink.sweep.before",
 ];
+
+/// Fault points that only a job with a file sink passes begin with this.
+const OF_FILES: &str = "file_sink.";
 
 /// Fault points at the very end of a job.
 const OF_THE_END: [&str; 2] = ["commit_log.finished.before", "commit_log.finished.after"];
@@ -150,6 +160,27 @@ impl Blow {
         blows.iter_mut().for_each(|blow| blow.late |= blow.is_of_the_end());
         blows.sort_by_key(|blow| (blow.late, blow.is_of_the_end()));
         blows
+    }
+
+    /// Points of the file sink are struck in seeds that have one, half of which aim at one of them; in others they give way to points
+    /// that are passed.
+    pub fn aim_all(blows: &mut [Self], has_files: bool, rng: &mut Rng) {
+        let pick = |rng: &mut Rng, of_files: bool| {
+            let points = FAULT_POINTS.iter().copied().filter(|p| p.starts_with(OF_FILES) == of_files);
+            let points: Vec<_> = points.filter(|p| !OF_THE_END.contains(p)).collect();
+            points[usize::try_from(rng.below(points.len() as u64)).unwrap_or(0)]
+        };
+        if has_files
+            && rng.one_in(2)
+            && let Some(blow) = blows.iter_mut().find(|b| b.strike == Strike::Crash && !b.late)
+        {
+            blow.place = Place::At(pick(rng, true), rng.between(1, 3));
+        }
+        for blow in blows.iter_mut().filter(|_| !has_files) {
+            if matches!(blow.place, Place::At(point, _) if point.starts_with(OF_FILES)) {
+                blow.place = Place::At(pick(rng, false), rng.between(1, 3));
+            }
+        }
     }
 
     /// Whether it can fall only when all records are read.

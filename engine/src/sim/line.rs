@@ -180,6 +180,11 @@ impl Line {
         self.draw(self.inner.faults.retry_one_in) == 0 && !self.inner.calm.load(Ordering::Relaxed)
     }
 
+    /// Whether a disk is full now: as often as a connection drops, and from the same stock.
+    pub fn is_out_of_room(&self) -> bool {
+        self.strikes(self.inner.faults.drop_one_in, &self.inner.drops_left)
+    }
+
     /// The client of a statement has died while it was on its way: half of them are executed all the same, some time later. The
     /// statement says whether it had any effect.
     pub fn outlive(&self, statement: impl FnOnce() -> bool + Send + 'static) -> Option<u64> {

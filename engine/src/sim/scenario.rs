@@ -9,6 +9,8 @@ use tidegate_state::value;
 
 use super::coverage::{Area, SharedCoverage};
 use super::database::{CommittedRows, Database, Row};
+use super::file_sink::{FileSink, FileSinkSettings};
+use super::file_system::FileSystem;
 use super::line::Line;
 use super::options::SimOptions;
 use super::rng::Rng;
@@ -46,6 +48,8 @@ pub enum Server {
     Staged(Database),
     /// XA branches.
     Xa(SharedXa),
+    /// Part files.
+    Files(FileSystem, FileSinkSettings),
 }
 
 /// One seed's job.
@@ -197,9 +201,10 @@ impl Scenario {
         let inputs = (0..sources)
             .map(|_| Arc::new(draw_partitions(rng, records / sources + 1, keys, &mut id)))
             .collect();
-        let server = match rng.below(4) {
+        let server = match rng.below(6) {
             0 => Server::Xa(SharedXa::new(Flavor::MariaDb)),
             1 => Server::Xa(SharedXa::new(Flavor::MySql)),
+            2 | 3 => Server::Files(FileSystem::default(), FileSinkSettings::draw(rng)),
             _ => Server::Staged(Database::default()),
         };
         let has_add_sink = rng.one_in(2) && matches!(server, Server::Xa(_));
@@ -307,6 +312,9 @@ impl Scenario {
             Server::Xa(xa) => {
                 rows.sink(uid, XaSink::new(xa.clone(), line.clone(), false)).parallelism(subtasks)
             }
+            Server::Files(files, settings) => {
+                rows.sink(uid, FileSink::new(files.clone(), line.clone(), *settings)).parallelism(subtasks)
+            }
         };
     }
 
@@ -338,6 +346,7 @@ impl Server {
         match self {
             Self::Staged(database) => database.committed(),
             Self::Xa(xa) => xa.committed(),
+            Self::Files(files, _) => files.committed(),
         }
     }
 
@@ -346,6 +355,7 @@ impl Server {
         match self {
             Self::Staged(database) => database.left_overs(),
             Self::Xa(xa) => xa.left_overs(),
+            Self::Files(files, _) => files.left_overs(),
         }
     }
 
@@ -354,6 +364,7 @@ impl Server {
         match self {
             Self::Staged(database) => database.prepared(),
             Self::Xa(xa) => xa.prepared(),
+            Self::Files(files, _) => files.prepared(),
         }
     }
 
@@ -364,6 +375,7 @@ impl Server {
             Self::Xa(xa) => {
                 xa.roll_back_by_hand(name);
             }
+            Self::Files(files, _) => files.remove_by_hand(name),
         }
     }
 }

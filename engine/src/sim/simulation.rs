@@ -18,6 +18,7 @@ use super::options::SimOptions;
 use super::process::{Process, Stepped};
 use super::report::{SimFailure, SimReport, Timeline};
 use super::rng::Rng;
+use super::scenario::Server;
 use super::striker::{Next, Striker};
 use super::verdict::End;
 use super::world::World;
@@ -117,8 +118,9 @@ impl Simulation {
 
     fn new(seed: u64, options: &SimOptions) -> Self {
         let mut rng = Rng::new(seed);
-        let blows = Blow::draw_all(&mut rng.fork());
+        let mut blows = Blow::draw_all(&mut rng.fork());
         let world = World::draw(&mut rng, options);
+        Blow::aim_all(&mut blows, matches!(world.scenario.server, Server::Files(..)), &mut rng);
         let explicit = blows.iter().any(|b| b.restore.is_some());
         let hand = if rng.one_in(10) && !explicit { Hand::Waiting } else { Hand::Still };
         let report = SimReport {

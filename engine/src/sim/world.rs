@@ -112,7 +112,7 @@ impl World {
     pub fn next_due(&self, running: &[u32]) -> Option<u64> {
         let xa = match &self.scenario.server {
             Server::Xa(xa) => xa.next_due(),
-            Server::Staged(_) => None,
+            Server::Staged(_) | Server::Files(..) => None,
         };
         let messages = running.iter().filter_map(|p| self.network.next_due(*p)).min();
         let all = [self.clock.next_sleeper(), self.objects.next_due(), self.line.next_due(), xa, messages];

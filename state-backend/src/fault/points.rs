@@ -43,6 +43,17 @@ pub const FAULT_POINTS: &[&str] = &[
     "sink.recover.after",
     "sink.rollback.before",
     "sink.rollback.after",
+    // Part files of the file sink.
+    "file_sink.flush.before",
+    "file_sink.flush.after",
+    "file_sink.prepare.before",
+    "file_sink.prepare.after",
+    "file_sink.link.before",
+    "file_sink.link.after",
+    "file_sink.unlink.before",
+    "file_sink.unlink.after",
+    "file_sink.sweep.before",
+    "file_sink.sweep.after",
     // Sources.
     "source.snapshot.before",
     "source.snapshot.after",

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use tidegate_engine::mutation::{self, Mutation};
-use tidegate_engine::sim::{Campaign, SimOptions, Simulation, shrink};
+use tidegate_engine::sim::{Campaign, Coverage, ServerKind, SimOptions, Simulation, shrink};
 
 /// Seeds that every run tries.
 const FIXED: u64 = 300;
@@ -62,6 +62,14 @@ fn the_same_seed_gives_the_same_run() {
     }
 }
 
+/// `TIDEGATE_SIM_SERVER=broker` (or `staged`, `xa`) looks at one kind of server only.
+fn options() -> SimOptions {
+    let kinds = [("staged", ServerKind::Staged), ("xa", ServerKind::Xa), ("broker", ServerKind::Broker)];
+    let named = std::env::var("TIDEGATE_SIM_SERVER").ok();
+    let server = kinds.into_iter().find(|(name, _)| named.as_deref() == Some(*name)).map(|(_, kind)| kind);
+    SimOptions { server, ..SimOptions::default() }
+}
+
 /// One seed, to look at: `TIDEGATE_SIM_SEED=7 cargo test -p tidegate-engine --test simulation one_seed -- --nocapture`; with
 /// `TIDEGATE_SIM_MUTATION=AlignmentSkipped` under a softened law.
 #[test]
@@ -71,7 +79,7 @@ fn one_seed() {
     mutation::set(
         Mutation::ALL.iter().copied().find(|m| only.as_ref().is_some_and(|only| *only == format!("{m:?}"))),
     );
-    match Simulation::run_with(seed, &SimOptions::default()) {
+    match Simulation::run_with(seed, &options()) {
         Ok((report, timeline)) => println!("{timeline}\n{report:?}"),
         Err(failure) => println!("{}\n{failure}", failure.timeline),
     }
@@ -101,12 +109,26 @@ const KNOWN: &[(Mutation, u64)] = &[
     (Mutation::OnEndAgain, 6),
 ];
 
+/// Laws of a sink into a broker: looked for in seeds that write to one.
+const OF_A_BROKER: &[Mutation] = &[
+    Mutation::SlotNameWithoutAttempt,
+    Mutation::FenceBeforeRecovery,
+    Mutation::InvalidStateIsCommitted,
+    Mutation::ShortTransactionTimeout,
+    Mutation::SlotReusedUnsettled,
+    Mutation::TooFewSlots,
+    Mutation::ProducerKept,
+    Mutation::OpeningAskedAgain,
+];
+
 /// The first seed that notices, with what it saw.
-fn first_failure(soft: Mutation) -> Option<(u64, String)> {
+fn first_failure(soft: Mutation, options: &SimOptions) -> Option<(u64, String)> {
     mutation::set(Some(soft));
     let known = KNOWN.iter().filter(|(m, _)| *m == soft).map(|(_, seed)| *seed);
+    let server = if OF_A_BROKER.contains(&soft) { Some(ServerKind::Broker) } else { options.server };
+    let options = SimOptions { server, ..options.clone() };
     let found = known.chain(0..MUTATION_SEEDS_MAX).find_map(|seed| {
-        let failure = Simulation::run(seed).err()?;
+        let failure = Simulation::run_with(seed, &options).err()?;
         Some((seed, failure.what))
     });
     mutation::set(None);
@@ -118,17 +140,21 @@ fn every_softened_law_is_noticed() {
     let only = std::env::var("TIDEGATE_SIM_MUTATION").ok();
     let wanted = |m: &Mutation| only.as_ref().is_none_or(|only| format!("{m:?}").contains(only));
     let soft: Vec<_> = Mutation::ALL.iter().copied().filter(wanted).collect();
+    assert_noticed(&soft, &options());
+}
+
+/// Each of these laws, softened, is noticed by some seed.
+fn assert_noticed(soft: &[Mutation], options: &SimOptions) {
     let (mut missed, mut rows) = (Vec::new(), Vec::new());
     std::thread::scope(|scope| {
         let share = |part: usize| {
-            let soft = &soft;
             scope.spawn(move || {
                 let mine = soft.iter().copied().skip(part).step_by(THREADS as usize);
-                mine.map(|m| (m, first_failure(m))).collect::<Vec<_>>()
+                mine.map(|m| (m, first_failure(m, options))).collect::<Vec<_>>()
             })
         };
         let threads: Vec<_> = (0..THREADS as usize).map(share).collect();
-        rows.extend(threads.into_iter().flat_map(|thread| thread.join().unwrap()));
+        rows.extend(threads.into_iter().flat_map(|thread| thread.join().expect("a simulation panicked")));
     });
     rows.sort();
     for (soft, found) in rows {
@@ -153,4 +179,24 @@ fn a_failing_schedule_is_made_smaller_and_still_fails() {
     assert_eq!(failure.seed, seed);
     assert!(!options.store_faults || !options.message_faults, "{options:?}");
     assert!(shrink(1).is_none());
+}
+
+/// Many seeds of one kind of server, to look at: `TIDEGATE_SIM_SERVER=broker TIDEGATE_SIM_SEEDS=300 cargo test .. only_one_kind`.
+#[test]
+fn seeds_of_only_one_kind_of_server() {
+    if options().server.is_none() {
+        return;
+    }
+    let (mut bad, mut coverage) = (Vec::new(), Coverage::default());
+    for seed in 0..number("TIDEGATE_SIM_SEEDS").unwrap_or(FIXED) {
+        match Simulation::run_with(seed, &options()) {
+            Ok((report, _)) => coverage.merge(&report.coverage),
+            Err(failure) => {
+                println!("{seed}: {}", failure.what);
+                bad.push(seed);
+            }
+        }
+    }
+    println!("{coverage}");
+    assert!(bad.is_empty(), "{bad:?}");
 }

@@ -177,6 +177,7 @@ impl<S: TwoPhaseSink> BuildStage<S::Record> for TwoPhaseSinkStage<S> {
             connector: cx.connector.clone(),
             subtask: cx.subtask,
             parallelism: cx.parallelism,
+            places: cx.places,
             name: cx.transaction_name(&self.uid),
         };
         let name = Arc::from(info.name.as_str());

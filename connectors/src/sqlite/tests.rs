@@ -50,6 +50,7 @@ impl Scene {
             subtask: name.subtask,
             parallelism: 1,
             places: 4,
+            restored_attempt: AttemptId(0),
             name,
         }
     }

@@ -9,6 +9,7 @@ use tidegate_state::StateType;
 
 use crate::api::source::{ConnectorContext, ConnectorError};
 use crate::element::Batch;
+use crate::ids::AttemptId;
 use crate::operator::{CommitOutcome, TransactionName};
 
 /// A sink without transactions: what it has written stays, also when the job restores an older checkpoint (at-least-once).
@@ -58,6 +59,9 @@ pub struct TwoPhaseContext {
     pub parallelism: u32,
     /// Transactions that the subtask may hold: max concurrent + tolerable failures + 2.
     pub places: usize,
+    /// The attempt that completed the restored checkpoint; 0: nothing is restored. That attempt's recovery has dealt with what
+    /// attempts before it had left.
+    pub restored_attempt: AttemptId,
     /// Name template: job, log, lineage and uid, this subtask, this attempt; `opened_after` is the restored checkpoint.
     pub name: TransactionName,
 }

@@ -7,7 +7,8 @@
 //!    ([`LedgerGroup`]): the offset appears with the transaction's records or not at all.
 //! 3. What the checkpoint stores is the transaction's identity ([`BrokerCommittable`]); whoever has it can commit, also after the
 //!    process that wrote it was killed ([`Settlement`]).
-//! 4. Recovery commits what is listed, then initialises every id of a lower attempt, which fences and aborts ([`Initialisation`]).
+//! 4. Recovery commits what is listed, then initialises ids of lower attempts ([`left_over`] says which), which fences
+//!    and aborts.
 //!
 //! The simulation drives these against a model of the broker (`sim/broker.rs`); a connector drives the same ones over the wire.
 //!
@@ -16,6 +17,7 @@
 
 pub mod code;
 pub mod initialisation;
+pub mod left_over;
 pub mod settlement;
 pub mod slot;
 pub mod slot_table;
@@ -23,6 +25,7 @@ pub mod timeout;
 
 pub use code::BrokerCode;
 pub use initialisation::Initialisation;
+pub use left_over::SlotState;
 pub use settlement::Settlement;
 pub use slot::{BrokerCommittable, LedgerGroup, Producer, ProducerSlot};
 pub use slot_table::SlotTable;

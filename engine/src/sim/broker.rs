@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::broker_log::PartitionLog;
-use crate::broker::{BrokerCode, Producer};
+use crate::broker::{BrokerCode, Producer, SlotState};
 
 /// A request. `X` names transactions, `R` is a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +65,18 @@ pub enum Reply<X> {
     Offset(Option<u64>),
     /// Every transactional id.
     Listed(Vec<(X, TransactionState)>),
+}
+
+impl TransactionState {
+    /// As a sink sees it.
+    pub const fn seen(self) -> SlotState {
+        match self {
+            Self::Empty => SlotState::Empty,
+            Self::Ongoing => SlotState::Ongoing,
+            Self::Ending { .. } => SlotState::Ending,
+            Self::Ended { .. } => SlotState::Ended,
+        }
+    }
 }
 
 /// State of a transactional id.
@@ -359,6 +371,13 @@ impl<X: Ord + Clone, R> Broker<X, R> {
             TransactionState::Empty | TransactionState::Ending { .. } | TransactionState::Ended { .. } => {
                 BrokerCode::INVALID_TXN_STATE
             }
+        }
+    }
+
+    /// An operator aborts an open transaction, whose coordinator does it as soon as it can.
+    pub fn abort_by_hand(&mut self, id: &X, now: u64) {
+        if self.transactions.get(id).is_some_and(|t| t.state == TransactionState::Ongoing) {
+            self.fence(id, now);
         }
     }
 

@@ -135,7 +135,7 @@ impl SharedBroker {
         let mut inner = self.lock();
         let now = inner.now;
         if let Some((slot, ..)) = inner.prepared.get(name).cloned() {
-            inner.broker.execute(Request::Init { id: slot, timeout_us: 1 }, now);
+            inner.broker.abort_by_hand(&slot, now);
         }
     }
 

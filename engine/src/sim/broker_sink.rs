@@ -141,6 +141,7 @@ pub struct BrokerCommitter {
     sink: BrokerSink,
     slots: SharedSlots,
     own: TransactionName,
+    restored_attempt: AttemptId,
     client: BrokerClient,
 }
 
@@ -157,7 +158,8 @@ impl TwoPhaseSink for BrokerSink {
         let (sink, slots) = (self.clone(), self.slots_of(&context));
         async move {
             let client = BrokerClient::connect(&sink.broker, &sink.line);
-            let mut committer = BrokerCommitter { sink, slots, own: context.name, client };
+            let TwoPhaseContext { name: own, restored_attempt, .. } = context;
+            let mut committer = BrokerCommitter { sink, slots, own, restored_attempt, client };
             if mutation::on(Mutation::FenceBeforeRecovery) {
                 for left_over in committer.list().await? {
                     if left_over.attempt < committer.own.attempt {
@@ -335,12 +337,14 @@ impl Committer for BrokerCommitter {
         Ok(outcome)
     }
 
-    /// Ids that are not over: those in state Empty too, since their producer may be about to begin.
     async fn list(&mut self) -> Result<Vec<TransactionName>, ConnectorError> {
         for _ in 0..TRIES_MAX {
             match self.client.call(Request::List).await {
                 Ok(Reply::Listed(ids)) => {
-                    let ids = ids.into_iter().filter(|(_, s)| !matches!(s, TransactionState::Ended { .. }));
+                    let left = |id: &ProducerSlot, state: TransactionState| {
+                        state.seen().is_left_over(id.attempt, self.restored_attempt)
+                    };
+                    let ids = ids.into_iter().filter(|(id, state)| left(id, *state));
                     let names = ids.map(|(id, _)| id.as_left_over());
                     return Ok(names.filter(|name| is_of(name, &self.own)).collect());
                 }

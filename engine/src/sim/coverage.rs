@@ -92,7 +92,6 @@ const REQUIRED: &[(Area, &str)] = &[
     (Area::Event, "a checkpoint completed after its worker had died"),
     (Area::Event, "explicit restore"),
     (Area::Event, "a transaction rolled back by hand was reported lost"),
-    (Area::Event, "a writer waited for a slot"),
     (Area::Event, "the ledger was found at the checkpoint"),
     (Area::Event, "the ledger settled a doubt: lost"),
     (Area::Injected, "coordinators moved"),

@@ -50,7 +50,14 @@ fn three_subtasks_of_two_sinks_on_threads_lose_and_double_nothing() {
             let connector = connector.clone();
             runtime.spawn(write_epochs(
                 sink,
-                TwoPhaseContext { connector, subtask, parallelism: 3, places: 4, name },
+                TwoPhaseContext {
+                    connector,
+                    subtask,
+                    parallelism: 3,
+                    places: 4,
+                    restored_attempt: AttemptId(0),
+                    name,
+                },
             ))
         })
         .collect();

@@ -94,19 +94,23 @@ const KNOWN: &[(Mutation, u64)] = &[
     (Mutation::AlignmentSkipped, 1),
     (Mutation::ListsOnlyOwnCheckpoint, 27),
     (Mutation::SweepBeforeCommit, 1),
-    (Mutation::SplitListInRecovery, 26),
-    (Mutation::SweepWithoutAttemptBound, 20),
+    (Mutation::SplitListInRecovery, 77),
+    (Mutation::SweepWithoutAttemptBound, 52),
     (Mutation::AssignmentAfterSnapshot, 170),
-    (Mutation::OldAckAccepted, 2),
+    (Mutation::OldAckAccepted, 6),
     (Mutation::MailUnreadWhileBlocked, 43),
     (Mutation::PendingEndsAtHandOver, 27),
-    (Mutation::ExplicitRestoreNotInLog, 95),
+    (Mutation::ExplicitRestoreNotInLog, 37),
     (Mutation::NoSecondListing, 8),
-    (Mutation::CleanerByListing, 60),
-    (Mutation::CleanerBeforeEntry, 47),
+    (Mutation::CleanerByListing, 260),
+    (Mutation::CleanerBeforeEntry, 6),
     (Mutation::FilesWithoutAttempt, 1),
-    (Mutation::EndedSetEarly, 7),
-    (Mutation::OnEndAgain, 6),
+    (Mutation::EndedSetEarly, 2),
+    (Mutation::OnEndAgain, 1),
+    (Mutation::InvalidStateIsCommitted, 40),
+    (Mutation::TooFewSlots, 18),
+    (Mutation::ProducerKept, 148),
+    (Mutation::OpeningAskedAgain, 14),
 ];
 
 /// Laws of a sink into a broker: looked for in seeds that write to one.
@@ -141,6 +145,21 @@ fn every_softened_law_is_noticed() {
     let wanted = |m: &Mutation| only.as_ref().is_none_or(|only| format!("{m:?}").contains(only));
     let soft: Vec<_> = Mutation::ALL.iter().copied().filter(wanted).collect();
     assert_noticed(&soft, &options());
+}
+
+/// Laws of commit and recovery that the one driver keeps for every sink.
+const OF_THE_DRIVER: &[Mutation] = &[
+    Mutation::RollbackOnAbort,
+    Mutation::ListsOnlyOwnCheckpoint,
+    Mutation::SweepBeforeCommit,
+    Mutation::SplitListInRecovery,
+    Mutation::SweepWithoutAttemptBound,
+    Mutation::PendingEndsAtHandOver,
+];
+
+#[test]
+fn the_drivers_laws_softened_are_noticed_by_a_reader_of_the_broker_too() {
+    assert_noticed(OF_THE_DRIVER, &SimOptions { server: Some(ServerKind::Broker), ..SimOptions::default() });
 }
 
 /// Each of these laws, softened, is noticed by some seed.

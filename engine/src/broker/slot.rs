@@ -61,11 +61,6 @@ impl ProducerSlot {
         Self { scope: name.scope.clone(), subtask: name.subtask, slot, attempt: name.attempt }
     }
 
-    /// The slot that a left-over's name tells; `None` for the name of a transaction (see [`TransactionName::of_slot`]).
-    pub fn of_left_over(name: &TransactionName) -> Option<Self> {
-        Some(Self::of(name, name.slot()?))
-    }
-
     /// Its ledger group.
     pub fn ledger(&self) -> LedgerGroup {
         LedgerGroup { scope: self.scope.clone(), subtask: self.subtask, slot: self.slot }
@@ -101,8 +96,8 @@ mod tests {
             TransactionName { scope, subtask: 2, opened_after: CheckpointId(3), attempt: AttemptId(4) };
         let slot = ProducerSlot::of(&listed, 3);
         let left_over = slot.as_left_over();
-        assert_eq!(ProducerSlot::of_left_over(&left_over), Some(slot));
-        assert_eq!(ProducerSlot::of_left_over(&listed), None);
+        assert_eq!(left_over.slot().map(|number| ProducerSlot::of(&left_over, number)), Some(slot));
+        assert_eq!(listed.slot(), None);
         assert_ne!(left_over, listed);
         assert!(left_over.to_string().contains("slot 3"), "{left_over}");
     }

@@ -6,7 +6,7 @@
 //! Owns: latency, lost and false answers, what the oracle needs to know. Does not own: the broker (see [`super::broker`]).
 //! Runs on: the simulation's thread.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::broker::{Broker, BrokerSettings, Reply, Request, TransactionState};
@@ -106,7 +106,11 @@ impl SharedBroker {
 
     /// Open transactions, by slot.
     pub fn left_overs(&self) -> Vec<TransactionName> {
-        self.lock().broker.open().iter().map(ProducerSlot::as_left_over).collect()
+        let open = self.lock().broker.open();
+        // Without attempts in the ids nobody can say whose a left-over is.
+        let nobodys =
+            |id: &&ProducerSlot| mutation::on(Mutation::SlotNameWithoutAttempt) && id.attempt.0 == 0;
+        open.iter().filter(|id| !nobodys(id)).map(ProducerSlot::as_left_over).collect()
     }
 
     /// Remembers what a writer has prepared.
@@ -120,14 +124,17 @@ impl SharedBroker {
         self.lock().prepared.insert(name.clone(), (slot, producer, closed_by));
     }
 
-    /// Names of prepared transactions.
+    /// Names of prepared transactions: open under the producer that prepared them. (A producer that is kept for several, as one
+    /// softened law does, has others that were committed before.)
     pub fn prepared(&self) -> Vec<TransactionName> {
         let inner = self.lock();
+        let committed: BTreeSet<&TransactionName> =
+            inner.broker.committed().map(|((name, _), _)| name).collect();
         let open = |slot: &ProducerSlot, producer: &Producer| {
             inner.broker.state_of(slot) == Some((*producer, TransactionState::Ongoing))
         };
         let prepared = inner.prepared.iter().filter(|(_, (slot, producer, _))| open(slot, producer));
-        prepared.map(|(name, _)| name.clone()).collect()
+        prepared.map(|(name, _)| name).filter(|name| !committed.contains(name)).cloned().collect()
     }
 
     /// Somebody aborts a prepared transaction by hand.

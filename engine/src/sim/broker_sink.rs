@@ -142,6 +142,7 @@ pub struct BrokerCommitter {
     slots: SharedSlots,
     own: TransactionName,
     restored_attempt: AttemptId,
+    has_listed: bool,
     client: BrokerClient,
 }
 
@@ -159,7 +160,8 @@ impl TwoPhaseSink for BrokerSink {
         async move {
             let client = BrokerClient::connect(&sink.broker, &sink.line);
             let TwoPhaseContext { name: own, restored_attempt, .. } = context;
-            let mut committer = BrokerCommitter { sink, slots, own, restored_attempt, client };
+            let mut committer =
+                BrokerCommitter { sink, slots, own, restored_attempt, has_listed: false, client };
             if mutation::on(Mutation::FenceBeforeRecovery) {
                 for left_over in committer.list().await? {
                     if left_over.attempt < committer.own.attempt {
@@ -305,6 +307,16 @@ impl BrokerCommitter {
         }
     }
 
+    /// Under [`Mutation::SlotNameWithoutAttempt`] a start takes every id for one of an attempt before it, and nobody looks again.
+    fn as_seen_without_attempts(&mut self, mut names: Vec<TransactionName>) -> Vec<TransactionName> {
+        if mutation::on(Mutation::SlotNameWithoutAttempt) {
+            names.retain(|_| !self.has_listed);
+            names.iter_mut().for_each(|name| name.attempt = AttemptId(self.own.attempt.0.saturating_sub(1)));
+        }
+        self.has_listed = true;
+        names
+    }
+
     fn note(&self, settlement: &Settlement, outcome: &CommitOutcome) {
         count_outcome(&self.sink.line, outcome);
         let doubt = match (settlement.doubt(), outcome) {
@@ -345,8 +357,8 @@ impl Committer for BrokerCommitter {
                         state.seen().is_left_over(id.attempt, self.restored_attempt)
                     };
                     let ids = ids.into_iter().filter(|(id, state)| left(id, *state));
-                    let names = ids.map(|(id, _)| id.as_left_over());
-                    return Ok(names.filter(|name| is_of(name, &self.own)).collect());
+                    let names = ids.map(|(id, _)| id.as_left_over()).filter(|name| is_of(name, &self.own));
+                    return Ok(self.as_seen_without_attempts(names.collect()));
                 }
                 Ok(Reply::Code(code)) if !code.is_transient() => return Err(BrokerSink::refused(code)),
                 _ => self.sink.line.sleep(AGAIN_US).await,
@@ -356,8 +368,8 @@ impl Committer for BrokerCommitter {
     }
 
     async fn roll_back(&mut self, name: &TransactionName) -> Result<(), ConnectorError> {
-        let own_slot = || lock(&self.slots).slot_of(name).map(|slot| BrokerSink::id(name, slot));
-        let Some(id) = ProducerSlot::of_left_over(name).or_else(own_slot) else { return Ok(()) };
+        let slot = name.slot().or_else(|| lock(&self.slots).slot_of(name));
+        let Some(id) = slot.map(|slot| BrokerSink::id(name, slot)) else { return Ok(()) };
         self.sink.initialise(&mut self.client, &id, Initialisation::fence()).await?;
         lock(&self.slots).settle(name);
         Ok(())

@@ -8,42 +8,41 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::broker::{Reply, Request, TransactionState};
+use super::broker::{Reply, Request};
 use super::broker_client::{BrokerClient, NoAnswer, SharedBroker};
+use super::broker_committer::BrokerCommitter;
 use super::coverage::Area;
 use super::database::Row;
 use super::line::Line;
-use super::sink::{count_outcome, is_of};
-use crate::api::{Committer, ConnectorError, Prepared, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter};
+use crate::api::{ConnectorError, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter};
 use crate::broker::initialisation::{InitialisationAnswer, InitialisationStep};
-use crate::broker::settlement::{SettlementAnswer, SettlementStep};
 use crate::broker::{
-    BrokerCode, BrokerCommittable, Initialisation, LedgerGroup, Producer, ProducerSlot, Settlement, SlotTable,
+    BrokerCode, BrokerCommittable, Initialisation, LedgerGroup, Producer, ProducerSlot, SlotTable,
 };
 use crate::element::Batch;
 use crate::ids::{AttemptId, CheckpointId};
 use crate::mutation::{self, Mutation};
-use crate::operator::{CommitOutcome, TransactionName};
+use crate::operator::TransactionName;
 
 /// A writer that has no free slot looks again after so long.
 const LOOK_US: u64 = 300;
 /// A request that a coordinator refuses for now is sent again so often.
-const TRIES_MAX: u32 = 200;
+pub(super) const TRIES_MAX: u32 = 200;
 /// And after so long.
-const AGAIN_US: u64 = 1_500;
+pub(super) const AGAIN_US: u64 = 1_500;
 
 /// The slots of one subtask in one attempt, as its writer and its committer share them.
-type SharedSlots = Arc<Mutex<SlotTable>>;
+pub(super) type SharedSlots = Arc<Mutex<SlotTable>>;
 
-fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
     guarded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct BrokerSink {
-    broker: SharedBroker,
-    line: Line,
+    pub(super) broker: SharedBroker,
+    pub(super) line: Line,
     /// By name template. Guards which slots are taken; held for one look only.
     slots: Arc<Mutex<BTreeMap<TransactionName, SharedSlots>>>,
 }
@@ -60,12 +59,12 @@ impl BrokerSink {
         Arc::clone(all.entry(context.name.clone()).or_insert_with(made))
     }
 
-    fn refused(code: BrokerCode) -> ConnectorError {
+    pub(super) fn refused(code: BrokerCode) -> ConnectorError {
         ConnectorError::transient("the broker refused a request").caused_by(code)
     }
 
     /// Drives an initialisation to its end.
-    async fn initialise(
+    pub(super) async fn initialise(
         &self,
         client: &mut BrokerClient,
         id: &ProducerSlot,
@@ -100,7 +99,7 @@ impl BrokerSink {
     }
 
     /// The slot's id, as the recovery law has it.
-    fn id(name: &TransactionName, slot: u32) -> ProducerSlot {
+    pub(super) fn id(name: &TransactionName, slot: u32) -> ProducerSlot {
         let mut id = ProducerSlot::of(name, slot);
         if mutation::on(Mutation::SlotNameWithoutAttempt) {
             id.attempt = AttemptId(0);
@@ -109,7 +108,7 @@ impl BrokerSink {
     }
 
     /// The ledger as the broker spells it.
-    fn group(ledger: &LedgerGroup) -> String {
+    pub(super) fn group(ledger: &LedgerGroup) -> String {
         let LedgerGroup { scope, subtask, slot } = ledger;
         format!("{}/{}.{}/{}/{subtask}/{slot}", scope.job, scope.log_id, scope.lineage, scope.uid)
     }
@@ -135,17 +134,6 @@ struct OpenTransaction {
     writes: u64,
 }
 
-/// Committer of [`BrokerSink`].
-#[derive(Debug)]
-pub struct BrokerCommitter {
-    sink: BrokerSink,
-    slots: SharedSlots,
-    own: TransactionName,
-    restored_attempt: AttemptId,
-    has_listed: bool,
-    client: BrokerClient,
-}
-
 impl TwoPhaseSink for BrokerSink {
     type Record = Row;
     type Committable = BrokerCommittable;
@@ -157,20 +145,7 @@ impl TwoPhaseSink for BrokerSink {
         context: TwoPhaseContext,
     ) -> impl Future<Output = Result<BrokerCommitter, ConnectorError>> + Send + use<> {
         let (sink, slots) = (self.clone(), self.slots_of(&context));
-        async move {
-            let client = BrokerClient::connect(&sink.broker, &sink.line);
-            let TwoPhaseContext { name: own, restored_attempt, .. } = context;
-            let mut committer =
-                BrokerCommitter { sink, slots, own, restored_attempt, has_listed: false, client };
-            if mutation::on(Mutation::FenceBeforeRecovery) {
-                for left_over in committer.list().await? {
-                    if left_over.attempt < committer.own.attempt {
-                        committer.roll_back(&left_over).await?;
-                    }
-                }
-            }
-            Ok(committer)
-        }
+        BrokerCommitter::open(sink, slots, context)
     }
 
     fn open_writer(
@@ -272,106 +247,6 @@ impl TwoPhaseWriter for BrokerWriter {
         let Some(OpenTransaction { name, id, .. }) = self.open.take() else { return Ok(()) };
         self.sink.initialise(&mut self.client, &id, Initialisation::fence()).await?;
         lock(&self.slots).settle(&name);
-        Ok(())
-    }
-}
-
-impl BrokerCommitter {
-    async fn settlement_step(
-        &mut self,
-        step: &SettlementStep,
-        item: &Prepared<BrokerCommittable>,
-    ) -> SettlementAnswer {
-        let id = BrokerSink::id(&item.name, item.committable.slot);
-        let request = match step {
-            SettlementStep::Wait { ms } => {
-                self.sink.line.sleep(ms * 1_000).await;
-                return SettlementAnswer::Ready;
-            }
-            SettlementStep::ReadLedger { require_stable } => {
-                let (group, require_stable) = (BrokerSink::group(&id.ledger()), *require_stable);
-                Request::FetchOffset { group, require_stable }
-            }
-            SettlementStep::EndTxn => {
-                let (producer, version) = (item.committable.producer(), item.committable.end_txn_version);
-                Request::End { id, producer, commit: true, version }
-            }
-            SettlementStep::Find(_) | SettlementStep::Done(_) | SettlementStep::Refused(_) => {
-                return SettlementAnswer::Ready;
-            }
-        };
-        match self.client.call(request).await {
-            Ok(Reply::Offset(offset)) => SettlementAnswer::Ledger(offset),
-            Ok(Reply::Code(code)) => SettlementAnswer::Code(code),
-            Ok(Reply::Producer(_) | Reply::Listed(_)) | Err(_) => SettlementAnswer::NoAnswer,
-        }
-    }
-
-    /// Under [`Mutation::SlotNameWithoutAttempt`] a start takes every id for one of an attempt before it, and nobody looks again.
-    fn as_seen_without_attempts(&mut self, mut names: Vec<TransactionName>) -> Vec<TransactionName> {
-        if mutation::on(Mutation::SlotNameWithoutAttempt) {
-            names.retain(|_| !self.has_listed);
-            names.iter_mut().for_each(|name| name.attempt = AttemptId(self.own.attempt.0.saturating_sub(1)));
-        }
-        self.has_listed = true;
-        names
-    }
-
-    fn note(&self, settlement: &Settlement, outcome: &CommitOutcome) {
-        count_outcome(&self.sink.line, outcome);
-        let doubt = match (settlement.doubt(), outcome) {
-            (Some(_), CommitOutcome::AlreadyCommitted) => "the ledger settled a doubt: committed",
-            (Some(_), CommitOutcome::Lost { .. }) => "the ledger settled a doubt: lost",
-            (None, CommitOutcome::AlreadyCommitted) => "the ledger was found at the checkpoint",
-            _ => return,
-        };
-        self.sink.line.coverage().count(Area::Event, doubt);
-    }
-}
-
-impl Committer for BrokerCommitter {
-    type Committable = BrokerCommittable;
-
-    async fn commit(&mut self, item: &Prepared<BrokerCommittable>) -> Result<CommitOutcome, ConnectorError> {
-        let mut settlement = Settlement::new(item.closed_by);
-        let outcome = loop {
-            let step = settlement.step().clone();
-            match step {
-                SettlementStep::Done(outcome) => break outcome,
-                SettlementStep::Refused(code) => return Err(BrokerSink::refused(code)),
-                step => settlement.told(self.settlement_step(&step, item).await),
-            }
-        };
-        self.note(&settlement, &outcome);
-        if matches!(outcome, CommitOutcome::Committed | CommitOutcome::AlreadyCommitted) {
-            lock(&self.slots).settle(&item.name);
-        }
-        Ok(outcome)
-    }
-
-    async fn list(&mut self) -> Result<Vec<TransactionName>, ConnectorError> {
-        for _ in 0..TRIES_MAX {
-            match self.client.call(Request::List).await {
-                Ok(Reply::Listed(ids)) => {
-                    let left = |id: &ProducerSlot, state: TransactionState| {
-                        state.seen().is_left_over(id.attempt, self.restored_attempt)
-                    };
-                    let ids = ids.into_iter().filter(|(id, state)| left(id, *state));
-                    let names = ids.map(|(id, _)| id.as_left_over()).filter(|name| is_of(name, &self.own));
-                    return Ok(self.as_seen_without_attempts(names.collect()));
-                }
-                Ok(Reply::Code(code)) if !code.is_transient() => return Err(BrokerSink::refused(code)),
-                _ => self.sink.line.sleep(AGAIN_US).await,
-            }
-        }
-        Err(ConnectorError::transient("the broker does not list its transactions"))
-    }
-
-    async fn roll_back(&mut self, name: &TransactionName) -> Result<(), ConnectorError> {
-        let slot = name.slot().or_else(|| lock(&self.slots).slot_of(name));
-        let Some(id) = slot.map(|slot| BrokerSink::id(name, slot)) else { return Ok(()) };
-        self.sink.initialise(&mut self.client, &id, Initialisation::fence()).await?;
-        lock(&self.slots).settle(name);
         Ok(())
     }
 }

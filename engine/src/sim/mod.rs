@@ -15,7 +15,9 @@
 pub mod blow;
 pub mod broker;
 pub mod broker_client;
+pub mod broker_committer;
 pub mod broker_log;
+pub mod broker_request;
 pub mod broker_sink;
 pub mod campaign;
 pub mod clock;

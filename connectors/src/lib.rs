@@ -17,6 +17,8 @@ pub mod collect;
 pub mod datagen;
 #[cfg(feature = "file")]
 pub mod file;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 pub mod print;
 #[cfg(any(feature = "datagen", feature = "file"))]
 mod rate;

@@ -40,10 +40,11 @@
 //! # Where things live
 //!
 //! Author's side: [`api`], [`graph`]. Data plane: [`element`], [`exchange`], [`operator`], [`taskworker`]. Control plane:
-//! [`checkpoint`], [`jobmanager`], [`execution`]. Seams: [`io`], [`clock`], [`fault`]. Proof: [`sim`], [`mutation`]. Shared by the
-//! file sink and its simulation: [`parts`].
+//! [`checkpoint`], [`jobmanager`], [`execution`]. Protocols of servers: [`broker`], [`parts`].
+//! Seams: [`io`], [`clock`], [`fault`]. Proof: [`sim`], [`mutation`].
 
 pub mod api;
+pub mod broker;
 pub mod checkpoint;
 pub mod clock;
 pub mod element;

@@ -69,6 +69,22 @@ mutations! {
     OnEndAgain,
     /// A part file that is finished and no longer pending does not count as committed.
     FinishedFileNotCommitted,
+    /// A broker's transactional ids do not tell attempts apart.
+    SlotNameWithoutAttempt,
+    /// A starting subtask fences the ids of lower attempts before it commits what is listed.
+    FenceBeforeRecovery,
+    /// "Invalid transaction state" is taken as "committed", without a look at the ledger.
+    InvalidStateIsCommitted,
+    /// A broker gives an open transaction up before the longest outage is over.
+    ShortTransactionTimeout,
+    /// A slot is used again while its transaction is not settled.
+    SlotReusedUnsettled,
+    /// A subtask has one slot: its next transaction waits until the former one is settled.
+    TooFewSlots,
+    /// One producer writes one transaction after the other under the same epoch.
+    ProducerKept,
+    /// The initialisation of a slot for a new transaction is asked for again when no answer came.
+    OpeningAskedAgain,
 }
 
 impl Mutation {

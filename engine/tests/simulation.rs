@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use tidegate_engine::mutation::{self, Mutation};
-use tidegate_engine::sim::{Campaign, SimOptions, Simulation, shrink};
+use tidegate_engine::sim::{Campaign, Coverage, ServerKind, SimOptions, Simulation, shrink};
 
 /// Seeds that every run tries.
 const FIXED: u64 = 300;
@@ -62,6 +62,19 @@ fn the_same_seed_gives_the_same_run() {
     }
 }
 
+/// `TIDEGATE_SIM_SERVER=broker` (or `staged`, `xa`, `files`) looks at one kind of server only.
+fn options() -> SimOptions {
+    let kinds = [
+        ("staged", ServerKind::Staged),
+        ("xa", ServerKind::Xa),
+        ("broker", ServerKind::Broker),
+        ("files", ServerKind::Files),
+    ];
+    let named = std::env::var("TIDEGATE_SIM_SERVER").ok();
+    let server = kinds.into_iter().find(|(name, _)| named.as_deref() == Some(*name)).map(|(_, kind)| kind);
+    SimOptions { server, ..SimOptions::default() }
+}
+
 /// One seed, to look at: `TIDEGATE_SIM_SEED=7 cargo test -p tidegate-engine --test simulation one_seed -- --nocapture`; with
 /// `TIDEGATE_SIM_MUTATION=AlignmentSkipped` under a softened law.
 #[test]
@@ -71,7 +84,7 @@ fn one_seed() {
     mutation::set(
         Mutation::ALL.iter().copied().find(|m| only.as_ref().is_some_and(|only| *only == format!("{m:?}"))),
     );
-    match Simulation::run_with(seed, &SimOptions::default()) {
+    match Simulation::run_with(seed, &options()) {
         Ok((report, timeline)) => println!("{timeline}\n{report:?}"),
         Err(failure) => println!("{}\n{failure}", failure.timeline),
     }
@@ -86,29 +99,49 @@ const KNOWN: &[(Mutation, u64)] = &[
     (Mutation::AlignmentSkipped, 1),
     (Mutation::ListsOnlyOwnCheckpoint, 27),
     (Mutation::SweepBeforeCommit, 1),
-    (Mutation::SplitListInRecovery, 6),
-    (Mutation::SweepWithoutAttemptBound, 19),
-    (Mutation::PutPerId, 6),
+    (Mutation::SplitListInRecovery, 77),
+    (Mutation::SweepWithoutAttemptBound, 52),
     (Mutation::AssignmentAfterSnapshot, 170),
-    (Mutation::OldAckAccepted, 4),
+    (Mutation::OldAckAccepted, 6),
     (Mutation::MailUnreadWhileBlocked, 43),
-    (Mutation::PendingEndsAtHandOver, 3),
-    (Mutation::ExplicitRestoreNotInLog, 97),
-    (Mutation::NoSecondListing, 32),
-    (Mutation::NumbersFromListing, 7),
-    (Mutation::CleanerByListing, 73),
-    (Mutation::CleanerBeforeEntry, 3),
+    (Mutation::PendingEndsAtHandOver, 27),
+    (Mutation::ExplicitRestoreNotInLog, 37),
+    (Mutation::NoSecondListing, 8),
+    (Mutation::CleanerByListing, 260),
+    (Mutation::CleanerBeforeEntry, 6),
     (Mutation::FilesWithoutAttempt, 1),
-    (Mutation::EndedSetEarly, 12),
-    (Mutation::FinishedFileNotCommitted, 2),
+    (Mutation::EndedSetEarly, 2),
+    (Mutation::OnEndAgain, 1),
+    (Mutation::InvalidStateIsCommitted, 40),
+    (Mutation::TooFewSlots, 18),
+    (Mutation::ProducerKept, 148),
+    (Mutation::OpeningAskedAgain, 14),
+];
+
+/// Laws of a sink into a broker: looked for in seeds that write to one.
+const OF_A_BROKER: &[Mutation] = &[
+    Mutation::SlotNameWithoutAttempt,
+    Mutation::FenceBeforeRecovery,
+    Mutation::InvalidStateIsCommitted,
+    Mutation::ShortTransactionTimeout,
+    Mutation::SlotReusedUnsettled,
+    Mutation::TooFewSlots,
+    Mutation::ProducerKept,
+    Mutation::OpeningAskedAgain,
 ];
 
 /// The first seed that notices, with what it saw.
-fn first_failure(soft: Mutation) -> Option<(u64, String)> {
+fn first_failure(soft: Mutation, options: &SimOptions) -> Option<(u64, String)> {
     mutation::set(Some(soft));
     let known = KNOWN.iter().filter(|(m, _)| *m == soft).map(|(_, seed)| *seed);
+    let server = match soft {
+        Mutation::FinishedFileNotCommitted => Some(ServerKind::Files),
+        _ if OF_A_BROKER.contains(&soft) => Some(ServerKind::Broker),
+        _ => options.server,
+    };
+    let options = SimOptions { server, ..options.clone() };
     let found = known.chain(0..MUTATION_SEEDS_MAX).find_map(|seed| {
-        let failure = Simulation::run(seed).err()?;
+        let failure = Simulation::run_with(seed, &options).err()?;
         Some((seed, failure.what))
     });
     mutation::set(None);
@@ -120,17 +153,36 @@ fn every_softened_law_is_noticed() {
     let only = std::env::var("TIDEGATE_SIM_MUTATION").ok();
     let wanted = |m: &Mutation| only.as_ref().is_none_or(|only| format!("{m:?}").contains(only));
     let soft: Vec<_> = Mutation::ALL.iter().copied().filter(wanted).collect();
+    assert_noticed(&soft, &options());
+}
+
+/// Laws of commit and recovery that the one driver keeps for every sink.
+const OF_THE_DRIVER: &[Mutation] = &[
+    Mutation::RollbackOnAbort,
+    Mutation::ListsOnlyOwnCheckpoint,
+    Mutation::SweepBeforeCommit,
+    Mutation::SplitListInRecovery,
+    Mutation::SweepWithoutAttemptBound,
+    Mutation::PendingEndsAtHandOver,
+];
+
+#[test]
+fn the_drivers_laws_softened_are_noticed_by_a_reader_of_the_broker_too() {
+    assert_noticed(OF_THE_DRIVER, &SimOptions { server: Some(ServerKind::Broker), ..SimOptions::default() });
+}
+
+/// Each of these laws, softened, is noticed by some seed.
+fn assert_noticed(soft: &[Mutation], options: &SimOptions) {
     let (mut missed, mut rows) = (Vec::new(), Vec::new());
     std::thread::scope(|scope| {
         let share = |part: usize| {
-            let soft = &soft;
             scope.spawn(move || {
                 let mine = soft.iter().copied().skip(part).step_by(THREADS as usize);
-                mine.map(|m| (m, first_failure(m))).collect::<Vec<_>>()
+                mine.map(|m| (m, first_failure(m, options))).collect::<Vec<_>>()
             })
         };
         let threads: Vec<_> = (0..THREADS as usize).map(share).collect();
-        rows.extend(threads.into_iter().flat_map(|thread| thread.join().unwrap()));
+        rows.extend(threads.into_iter().flat_map(|thread| thread.join().expect("a simulation panicked")));
     });
     rows.sort();
     for (soft, found) in rows {
@@ -155,4 +207,24 @@ fn a_failing_schedule_is_made_smaller_and_still_fails() {
     assert_eq!(failure.seed, seed);
     assert!(!options.store_faults || !options.message_faults, "{options:?}");
     assert!(shrink(1).is_none());
+}
+
+/// Many seeds of one kind of server, to look at: `TIDEGATE_SIM_SERVER=broker TIDEGATE_SIM_SEEDS=300 cargo test .. only_one_kind`.
+#[test]
+fn seeds_of_only_one_kind_of_server() {
+    if options().server.is_none() {
+        return;
+    }
+    let (mut bad, mut coverage) = (Vec::new(), Coverage::default());
+    for seed in 0..number("TIDEGATE_SIM_SEEDS").unwrap_or(FIXED) {
+        match Simulation::run_with(seed, &options()) {
+            Ok((report, _)) => coverage.merge(&report.coverage),
+            Err(failure) => {
+                println!("{seed}: {}", failure.what);
+                bad.push(seed);
+            }
+        }
+    }
+    println!("{coverage}");
+    assert!(bad.is_empty(), "{bad:?}");
 }

@@ -45,7 +45,14 @@ impl Scene {
     }
 
     fn context(&self, name: TransactionName) -> TwoPhaseContext {
-        TwoPhaseContext { connector: self.bench.context(), subtask: name.subtask, parallelism: 1, name }
+        TwoPhaseContext {
+            connector: self.bench.context(),
+            subtask: name.subtask,
+            parallelism: 1,
+            places: 4,
+            restored_attempt: AttemptId(0),
+            name,
+        }
     }
 
     async fn committer(&self, sink: &SqliteSink<Pair>) -> SqliteCommitter {

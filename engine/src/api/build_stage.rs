@@ -178,6 +178,8 @@ impl<S: TwoPhaseSink> BuildStage<S::Record> for TwoPhaseSinkStage<S> {
             connector: cx.connector.clone(),
             subtask: cx.subtask,
             parallelism: cx.parallelism,
+            places: cx.places,
+            restored_attempt: cx.restored.attempt,
             name: cx.transaction_name(&self.uid),
         };
         let name = Arc::from(info.name.as_str());

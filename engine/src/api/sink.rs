@@ -9,6 +9,7 @@ use tidegate_state::StateType;
 
 use crate::api::source::{ConnectorContext, ConnectorError};
 use crate::element::Batch;
+use crate::ids::AttemptId;
 use crate::operator::{CommitOutcome, TransactionName};
 
 /// A sink without transactions: what it has written stays, also when the job restores an older checkpoint (at-least-once).
@@ -60,6 +61,11 @@ pub struct TwoPhaseContext {
     pub subtask: u32,
     /// Number of subtasks.
     pub parallelism: u32,
+    /// Transactions that the subtask may hold: max concurrent + tolerable failures + 2.
+    pub places: usize,
+    /// The attempt that completed the restored checkpoint; 0: nothing is restored. That attempt's recovery has dealt with what
+    /// attempts before it had left.
+    pub restored_attempt: AttemptId,
     /// Name template: job, log, lineage and uid, this subtask, this attempt; `opened_after` is the restored checkpoint.
     pub name: TransactionName,
 }
@@ -119,6 +125,9 @@ pub trait TwoPhaseWriter: Send + 'static {
         name: &TransactionName,
         batch: Batch<Self::Record>,
     ) -> impl Future<Output = Result<(), ConnectorError>> + Send;
+
+    /// Tells which checkpoint's barrier closes the transaction that is prepared next, for servers that have to keep it.
+    fn closing(&mut self, _barrier: crate::ids::CheckpointId) {}
 
     /// Flushes and prepares the open transaction: afterwards it survives this process and can be committed by another one.
     /// `None` if no record was written since the last time (an epoch without records makes no committable).

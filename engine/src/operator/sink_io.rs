@@ -156,6 +156,7 @@ async fn write_loop<S: TwoPhaseSink>(
             }
             WriterCommand::Prepare(id) => {
                 fault_point!("sink.prepare.before");
+                writer.closing(id);
                 let committable = writer.prepare().await?;
                 fault_point!("sink.prepare.after");
                 events.send(SinkEvent::Prepared(id, committable)).await?;

@@ -41,9 +41,29 @@ pub struct TransactionName {
     pub attempt: AttemptId,
 }
 
+/// Checkpoint components from here on are slots: see [`TransactionName::of_slot`].
+const SLOTS_FROM: u64 = u64::MAX - u32::MAX as u64;
+
+impl TransactionName {
+    /// Name of a left-over on a server that knows transactions by slot, not by the checkpoint they were opened after. No
+    /// transaction that a checkpoint lists has such a name.
+    pub const fn of_slot(scope: TransactionScope, subtask: u32, slot: u32, attempt: AttemptId) -> Self {
+        Self { scope, subtask, opened_after: CheckpointId(SLOTS_FROM + slot as u64), attempt }
+    }
+
+    /// The slot of such a left-over.
+    pub fn slot(&self) -> Option<u32> {
+        self.opened_after.0.checked_sub(SLOTS_FROM).and_then(|slot| u32::try_from(slot).ok())
+    }
+}
+
 impl fmt::Display for TransactionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TransactionScope { job, log_id, lineage, uid } = &self.scope;
+        if let Some(slot) = self.slot() {
+            let (subtask, attempt) = (self.subtask, self.attempt);
+            return write!(f, "{job}/{log_id}.{lineage}/{uid}[{subtask}] slot {slot} of attempt {attempt}");
+        }
         write!(
             f,
             "{job}/{log_id}.{lineage}/{uid}[{}] after checkpoint {} of attempt {}",

@@ -13,6 +13,12 @@
 //! it tests. Runs on: one thread.
 
 pub mod blow;
+pub mod broker;
+pub mod broker_client;
+pub mod broker_committer;
+pub mod broker_log;
+pub mod broker_request;
+pub mod broker_sink;
 pub mod campaign;
 pub mod clock;
 pub mod coverage;
@@ -46,7 +52,7 @@ pub mod xa_sink;
 
 pub use campaign::{Campaign, MINIMUM};
 pub use coverage::{Area, Coverage};
-pub use options::SimOptions;
+pub use options::{ServerKind, SimOptions};
 pub use report::{SimFailure, SimReport, Timeline};
 pub use rng::Rng;
 pub use shrink::shrink;

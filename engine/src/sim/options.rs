@@ -6,6 +6,19 @@
 
 use std::collections::BTreeSet;
 
+/// What a scenario writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerKind {
+    /// A database with staged transactions.
+    Staged,
+    /// A database with XA transactions.
+    Xa,
+    /// A log broker with transactional producers.
+    Broker,
+    /// A folder of part files.
+    Files,
+}
+
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimOptions {
@@ -23,6 +36,8 @@ pub struct SimOptions {
     pub clock_jumps: bool,
     /// Records in all, at most.
     pub records_max: u64,
+    /// Only this kind of server, instead of the drawn one.
+    pub server: Option<ServerKind>,
 }
 
 impl Default for SimOptions {
@@ -35,6 +50,7 @@ impl Default for SimOptions {
             function_faults: true,
             clock_jumps: true,
             records_max: u64::MAX,
+            server: None,
         }
     }
 }

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_state::value;
 
+use super::broker_client::SharedBroker;
+use super::broker_sink::BrokerSink;
 use super::coverage::{Area, SharedCoverage};
 use super::database::{CommittedRows, Database, Row};
 use super::file_sink::{FileSink, FileSinkSettings};
 use super::file_system::FileSystem;
 use super::line::Line;
-use super::options::SimOptions;
+use super::options::{ServerKind, SimOptions};
 use super::rng::Rng;
 use super::sink::SimSink;
 use super::source::{Record, SimSource};
@@ -50,6 +52,8 @@ pub enum Server {
     Xa(SharedXa),
     /// Part files.
     Files(FileSystem, FileSinkSettings),
+    /// Transactions of a log broker.
+    Broker(SharedBroker),
 }
 
 /// One seed's job.
@@ -201,14 +205,10 @@ impl Scenario {
         let inputs = (0..sources)
             .map(|_| Arc::new(draw_partitions(rng, records / sources + 1, keys, &mut id)))
             .collect();
-        let server = match rng.below(6) {
-            0 => Server::Xa(SharedXa::new(Flavor::MariaDb)),
-            1 => Server::Xa(SharedXa::new(Flavor::MySql)),
-            2 | 3 => Server::Files(FileSystem::default(), FileSinkSettings::draw(rng)),
-            _ => Server::Staged(Database::default()),
-        };
+        let server = Server::draw(rng, options.server);
         let has_add_sink = rng.one_in(2) && matches!(server, Server::Xa(_));
         let config = draw_config(rng, batch_records);
+        let server = server.for_job(&config.checkpoints);
         let failures = Failures {
             rng: Arc::new(Mutex::new(rng.fork())),
             one_in: rng.between(300, 4_000),
@@ -315,6 +315,9 @@ impl Scenario {
             Server::Files(files, settings) => {
                 rows.sink(uid, FileSink::new(files.clone(), line.clone(), *settings)).parallelism(subtasks)
             }
+            Server::Broker(broker) => {
+                rows.sink(uid, BrokerSink::new(broker.clone(), line.clone())).parallelism(subtasks)
+            }
         };
     }
 
@@ -341,12 +344,68 @@ impl Scenario {
 }
 
 impl Server {
+    fn draw(rng: &mut Rng, only: Option<ServerKind>) -> Self {
+        match (rng.below(8), only) {
+            (0, None) | (0..=3, Some(ServerKind::Xa)) => Self::Xa(SharedXa::new(Flavor::MariaDb)),
+            (1, None) | (_, Some(ServerKind::Xa)) => Self::Xa(SharedXa::new(Flavor::MySql)),
+            (2..=3, None) | (_, Some(ServerKind::Broker)) => {
+                Self::Broker(SharedBroker::draw(&mut rng.fork()))
+            }
+            (4..=5, None) | (_, Some(ServerKind::Files)) => {
+                Self::Files(FileSystem::default(), FileSinkSettings::draw(rng))
+            }
+            (_, None | Some(ServerKind::Staged)) => Self::Staged(Database::default()),
+        }
+    }
+
+    fn for_job(self, checkpoints: &CheckpointConfig) -> Self {
+        match self {
+            Self::Broker(broker) => Self::Broker(broker.for_job(checkpoints)),
+            other => other,
+        }
+    }
+
+    /// Time has passed.
+    pub fn settle(&self, now: u64) {
+        match self {
+            Self::Staged(_) | Self::Files(..) => {}
+            Self::Xa(xa) => xa.settle(now),
+            Self::Broker(broker) => broker.settle(now),
+        }
+    }
+
+    /// When it does something by itself.
+    pub fn next_due(&self) -> Option<u64> {
+        match self {
+            Self::Staged(_) | Self::Files(..) => None,
+            Self::Xa(xa) => xa.next_due(),
+            Self::Broker(broker) => broker.next_due(),
+        }
+    }
+
+    /// Within this time it ends what nobody ends, where that hides output from readers.
+    pub fn hides_for_us(&self) -> Option<u64> {
+        match self {
+            Self::Staged(_) | Self::Files(..) | Self::Xa(_) => None,
+            Self::Broker(broker) => Some(broker.timeout_us()),
+        }
+    }
+
+    /// Committed records that a reader does not see yet.
+    pub fn hidden(&self) -> usize {
+        match self {
+            Self::Staged(_) | Self::Files(..) | Self::Xa(_) => 0,
+            Self::Broker(broker) => broker.hidden(),
+        }
+    }
+
     /// Everything committed, in order.
     pub fn committed(&self) -> Vec<CommittedRows> {
         match self {
             Self::Staged(database) => database.committed(),
             Self::Xa(xa) => xa.committed(),
             Self::Files(files, _) => files.committed(),
+            Self::Broker(broker) => broker.committed(),
         }
     }
 
@@ -356,6 +415,7 @@ impl Server {
             Self::Staged(database) => database.left_overs(),
             Self::Xa(xa) => xa.left_overs(),
             Self::Files(files, _) => files.left_overs(),
+            Self::Broker(broker) => broker.left_overs(),
         }
     }
 
@@ -365,6 +425,7 @@ impl Server {
             Self::Staged(database) => database.prepared(),
             Self::Xa(xa) => xa.prepared(),
             Self::Files(files, _) => files.prepared(),
+            Self::Broker(broker) => broker.prepared(),
         }
     }
 
@@ -376,6 +437,7 @@ impl Server {
                 xa.roll_back_by_hand(name);
             }
             Self::Files(files, _) => files.remove_by_hand(name),
+            Self::Broker(broker) => broker.roll_back_by_hand(name),
         }
     }
 }

@@ -261,7 +261,19 @@ impl Simulation {
             return Err(format!("files that no entry names at FINISHED: {files:?}"));
         }
         self.drain()?;
-        self.check_output().map_err(|what| format!("after the zombies have ended: {what}"))
+        self.check_output().map_err(|what| format!("after the zombies have ended: {what}"))?;
+        self.check_readable()
+    }
+
+    /// What zombies have left open is given up by the server in time; then readers see all that was committed.
+    fn check_readable(&mut self) -> Result<(), String> {
+        let Some(within_us) = self.world.scenario.server.hides_for_us() else { return Ok(()) };
+        self.world.advance(within_us + 2 * LATE_STATEMENT_US_MAX, &mut self.rng);
+        self.world.advance(LATE_STATEMENT_US_MAX, &mut self.rng);
+        match self.world.scenario.server.hidden() {
+            0 => Ok(()),
+            hidden => Err(format!("{hidden} committed records stay hidden behind an open transaction")),
+        }
     }
 
     fn check_output(&self) -> Result<(), String> {

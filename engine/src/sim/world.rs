@@ -15,7 +15,7 @@ use super::line::{Line, LineFaults};
 use super::network::Network;
 use super::options::SimOptions;
 use super::rng::Rng;
-use super::scenario::{Scenario, Server};
+use super::scenario::Scenario;
 use super::store::SimStoreFaults;
 
 /// See the module.
@@ -103,19 +103,15 @@ impl World {
     fn settle(&self) {
         self.objects.settle();
         self.line.settle();
-        if let Server::Xa(xa) = &self.scenario.server {
-            xa.settle(self.clock.micros());
-        }
+        self.scenario.server.settle(self.clock.micros());
     }
 
     /// When something moves by itself.
     pub fn next_due(&self, running: &[u32]) -> Option<u64> {
-        let xa = match &self.scenario.server {
-            Server::Xa(xa) => xa.next_due(),
-            Server::Staged(_) | Server::Files(..) => None,
-        };
+        let server = self.scenario.server.next_due();
         let messages = running.iter().filter_map(|p| self.network.next_due(*p)).min();
-        let all = [self.clock.next_sleeper(), self.objects.next_due(), self.line.next_due(), xa, messages];
+        let all =
+            [self.clock.next_sleeper(), self.objects.next_due(), self.line.next_due(), server, messages];
         all.into_iter().flatten().min()
     }
 }

@@ -15,7 +15,7 @@ use tidegate_state::{
 };
 
 use crate::checkpoint::manifest::{KeyedStateHandle, Manifest, OperatorState, StateBlob};
-use crate::ids::{CheckpointId, OperatorUid};
+use crate::ids::{AttemptId, CheckpointId, OperatorUid};
 use crate::jobmanager::plan::JobPlan;
 
 pub use super::restore_error::RestoreError;
@@ -28,6 +28,8 @@ pub type StateCheck = Box<dyn Fn(&[StateDescriptor]) -> Result<(), StateError> +
 pub struct Restored {
     /// The checkpoint; 0 for a start without one.
     pub checkpoint: CheckpointId,
+    /// The attempt that completed it; 0 for a start without one.
+    pub attempt: AttemptId,
     operators: BTreeMap<OperatorUid, RestoredOperator>,
     /// For each sink: everything up to this checkpoint is known to be committed and is not asked again (law 5).
     committed: Vec<(OperatorUid, CheckpointId)>,
@@ -53,7 +55,8 @@ pub async fn load(storage: &CheckpointStorage, manifest: &Manifest) -> Result<Re
         operators.insert(operator.uid.clone(), load_operator(storage, manifest.checkpoint, operator).await?);
         fault_point!("restore.read.after");
     }
-    Ok(Restored { checkpoint: manifest.checkpoint, operators, committed: Vec::new() })
+    let (checkpoint, attempt) = (manifest.checkpoint, manifest.attempt);
+    Ok(Restored { checkpoint, attempt, operators, committed: Vec::new() })
 }
 
 async fn load_operator(

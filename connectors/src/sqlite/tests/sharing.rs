@@ -48,7 +48,17 @@ fn three_subtasks_of_two_sinks_on_threads_lose_and_double_nothing() {
             name.scope.uid = uid.into();
             name.subtask = subtask;
             let connector = connector.clone();
-            runtime.spawn(write_epochs(sink, TwoPhaseContext { connector, subtask, parallelism: 3, name }))
+            runtime.spawn(write_epochs(
+                sink,
+                TwoPhaseContext {
+                    connector,
+                    subtask,
+                    parallelism: 3,
+                    places: 4,
+                    restored_attempt: AttemptId(0),
+                    name,
+                },
+            ))
         })
         .collect();
     runtime.block_on(async {

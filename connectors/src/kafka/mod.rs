@@ -1,0 +1,13 @@
+//! Kafka, as far as it needs no client: how names are spelled, and what is decided before a sink may run. RFC 0008 is its protocol.
+//!
+//! The decisions of a running sink (which request comes next, what an answer means) are the engine's, so that its simulation can
+//! drive them: [`tidegate_engine::broker`].
+//!
+//! Owns: transactional ids and ledger groups as text, the version of `EndTxn`. Does not own: a connection; there is no source and
+//! no sink yet. Runs on: plain data.
+
+pub mod committer_decisions;
+pub mod transactional_id;
+
+pub use committer_decisions::{EndTxnVersion, VersionRefusal};
+pub use transactional_id::TransactionalIds;

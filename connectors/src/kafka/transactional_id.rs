@@ -1,0 +1,192 @@
+//! Transactional ids and ledger groups as Kafka sees them: text whose components can be told apart again.
+//!
+//! | name | text |
+//! |---|---|
+//! | transactional id | `tidegate.<job>.<log id>.<lineage>.<uid>.<subtask>.<slot>.<attempt>` |
+//! | ledger group | `tidegate-ledger.<job>.<log id>.<lineage>.<uid>.<subtask>.<slot>` |
+//!
+//! Job, log id and uid are written with letters, digits, `_` and `-` as they are and every other byte as `%XX`, so that `.` only
+//! separates. One longer than [`COMPONENT_BYTES_MAX`] is replaced by `~` and its xxh3 (128 bits, 32 hexadecimal digits): hashed,
+//! never cut. Numbers are decimal without leading zeros. So names are compared component by component, and a right granted for the
+//! prefix `tidegate.<job>.` covers one job.
+//!
+//! Owns: the spelling. Does not own: the components (see [`tidegate_engine::broker::slot`]). Runs on: plain data.
+
+use std::fmt::Write as _;
+
+use tidegate_engine::broker::{LedgerGroup, ProducerSlot};
+use tidegate_engine::ids::{AttemptId, Lineage};
+use tidegate_engine::operator::TransactionScope;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// A component of a name is not longer than this as it is written.
+pub const COMPONENT_BYTES_MAX: usize = 64;
+
+const PREFIX: &str = "tidegate";
+const LEDGER_PREFIX: &str = "tidegate-ledger";
+
+/// Spells and reads the ids of one sink.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionalIds {
+    scope: TransactionScope,
+    job: String,
+    log_id: String,
+    uid: String,
+}
+
+impl TransactionalIds {
+    /// Ids of this job, log and sink, of any lineage.
+    pub fn of(scope: &TransactionScope) -> Self {
+        Self {
+            job: component(&scope.job.0),
+            log_id: component(&scope.log_id.0),
+            uid: component(&scope.uid.0),
+            scope: scope.clone(),
+        }
+    }
+
+    /// A slot's transactional id.
+    pub fn spell(&self, slot: &ProducerSlot) -> String {
+        let Self { job, log_id, uid, .. } = self;
+        let ProducerSlot { scope, subtask, slot, attempt } = slot;
+        format!("{PREFIX}.{job}.{log_id}.{}.{uid}.{subtask}.{slot}.{attempt}", scope.lineage)
+    }
+
+    /// A slot's ledger group.
+    pub fn spell_ledger(&self, ledger: &LedgerGroup) -> String {
+        let Self { job, log_id, uid, .. } = self;
+        let LedgerGroup { scope, subtask, slot } = ledger;
+        format!("{LEDGER_PREFIX}.{job}.{log_id}.{}.{uid}.{subtask}.{slot}", scope.lineage)
+    }
+
+    /// Reads a listed id. `None`: it is not one of this sink, whoever's it is.
+    pub fn read(&self, id: &str) -> Option<ProducerSlot> {
+        let mut parts = id.split('.');
+        let mut next = || parts.next();
+        let ours = [next()? == PREFIX, next()? == self.job, next()? == self.log_id];
+        let lineage = number(next()?)?;
+        let uid = next()? == self.uid;
+        let (subtask, slot) = (number(next()?)?, number(next()?)?);
+        let attempt = number(next()?)?;
+        if next().is_some() || !uid || ours.contains(&false) {
+            return None;
+        }
+        let scope = TransactionScope { lineage: Lineage(lineage), ..self.scope.clone() };
+        let (subtask, slot) = (u32::try_from(subtask).ok()?, u32::try_from(slot).ok()?);
+        Some(ProducerSlot { scope, subtask, slot, attempt: AttemptId(attempt) })
+    }
+}
+
+/// A number as it is spelled here, and in no other way.
+fn number(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|number: &u64| number.to_string() == text)
+}
+
+fn component(text: &str) -> String {
+    let mut written = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' => written.push(char::from(byte)),
+            // Writing into a string does not fail.
+            _ => drop(write!(written, "%{byte:02X}")),
+        }
+    }
+    if written.len() <= COMPONENT_BYTES_MAX {
+        written
+    } else {
+        format!("~{:032x}", xxh3_128(text.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use tidegate_engine::ids::{JobName, LogId, OperatorUid};
+
+    use super::*;
+
+    fn scope(job: &str, uid: &str, lineage: u64) -> TransactionScope {
+        TransactionScope {
+            job: JobName::from(job),
+            log_id: LogId::from("0b8d"),
+            lineage: Lineage(lineage),
+            uid: OperatorUid::from(uid),
+        }
+    }
+
+    fn slot(scope: TransactionScope) -> ProducerSlot {
+        ProducerSlot { scope, subtask: 2, slot: 1, attempt: AttemptId(17) }
+    }
+
+    #[test]
+    fn an_id_has_all_components_and_its_ledger_all_but_the_attempt() {
+        let slot = slot(scope("orders", "order_event_sink", 3));
+        let ids = TransactionalIds::of(&slot.scope);
+        assert_eq!(ids.spell(&slot), "tidegate.orders.0b8d.3.order_event_sink.2.1.17");
+        assert_eq!(ids.spell_ledger(&slot.ledger()), "tidegate-ledger.orders.0b8d.3.order_event_sink.2.1");
+    }
+
+    #[test]
+    fn names_are_told_apart_by_component_not_by_prefix() {
+        let of = |job, uid| TransactionalIds::of(&scope(job, uid, 1));
+        let id = of("a.b", "c").spell(&slot(scope("a.b", "c", 1)));
+        assert_eq!(id, "tidegate.a%2Eb.0b8d.1.c.2.1.17");
+        assert_eq!(of("a", "b.c").read(&id), None);
+        assert_eq!(of("a", "c").read(&id), None);
+        let longer = of("orders", "sink_2").spell(&slot(scope("orders", "sink_2", 1)));
+        assert_eq!(of("orders", "sink").read(&longer), None);
+        assert!(of("orders", "sink_2").read(&longer).is_some());
+    }
+
+    #[test]
+    fn an_id_of_another_lineage_is_read_with_that_lineage() {
+        let old = slot(scope("orders", "sink", 1));
+        let ids = TransactionalIds::of(&scope("orders", "sink", 9));
+        assert_eq!(ids.read(&ids.spell(&old)), Some(old));
+    }
+
+    #[test]
+    fn what_only_looks_like_an_id_is_not_read() {
+        let ids = TransactionalIds::of(&scope("j", "u", 1));
+        let good = ids.spell(&slot(scope("j", "u", 1)));
+        assert!(ids.read(&good).is_some());
+        let bad = [
+            "",
+            "tidegate",
+            "tidegate.j.0b8d.1.u.2.1",
+            "tidegate.j.0b8d.1.u.2.1.17.0",
+            "tidegate.j.0b8d.01.u.2.1.17",
+        ];
+        for id in
+            bad.into_iter().chain(["tidegate.j.0b8d.1.u.-2.1.17", "tidegate.j.0b8d.1.u.99999999999.1.17"])
+        {
+            assert_eq!(ids.read(id), None, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_long_component_is_hashed_and_two_that_share_a_beginning_stay_apart() {
+        let (a, b) = ("x".repeat(65), format!("{}y", "x".repeat(64)));
+        let spelled = |job: &str| TransactionalIds::of(&scope(job, "u", 1)).spell(&slot(scope(job, "u", 1)));
+        assert_ne!(spelled(&a), spelled(&b));
+        assert!(spelled(&a).len() < 120, "{}", spelled(&a));
+        assert_eq!(component(&"x".repeat(64)).len(), 64);
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_is_read_back_by_its_own_sink_only(
+            jobs in proptest::array::uniform2(".{0,80}"), uids in proptest::array::uniform2(".{0,80}"),
+            lineage: u64, subtask: u32, number: u32, attempt: u64,
+        ) {
+            let own = scope(&jobs[0], &uids[0], lineage);
+            let slot = ProducerSlot { scope: own.clone(), subtask, slot: number, attempt: AttemptId(attempt) };
+            let ids = TransactionalIds::of(&own);
+            let text = ids.spell(&slot);
+            prop_assert_eq!(ids.read(&text), Some(slot));
+            let other = scope(&jobs[1], &uids[1], lineage);
+            let is_same = other == own;
+            prop_assert_eq!(TransactionalIds::of(&other).read(&text).is_some(), is_same);
+        }
+    }
+}

@@ -8,6 +8,10 @@ use tidegate_state::{KeyGroup, MaxParallelism, key_group_of, subtask_of};
 
 use crate::element::Batch;
 
+/// With more channels than these, buffers grow with what comes: most batches then leave by age, and room for a whole one in each
+/// would be most of a job's memory.
+const CHANNELS_RESERVED_MAX: usize = 16;
+
 /// The hash of a record's key.
 pub type KeyHash<T> = Arc<dyn KeyHasher<T>>;
 
@@ -77,8 +81,10 @@ impl<T> Router<T> {
                 self.hashes.clear();
                 hasher.hash_batch(&batch.values, &mut self.hashes);
                 let has_times = !batch.timestamps.is_empty();
-                for buffer in buffers.iter_mut().filter(|buffer| buffer.is_empty()) {
-                    buffer.values.reserve(batch_records);
+                if buffers.len() <= CHANNELS_RESERVED_MAX {
+                    for buffer in buffers.iter_mut().filter(|buffer| buffer.is_empty()) {
+                        buffer.values.reserve(batch_records);
+                    }
                 }
                 for (i, (value, hash)) in batch.values.into_iter().zip(&self.hashes).enumerate() {
                     let group = key_group_of(*hash, self.max_parallelism);

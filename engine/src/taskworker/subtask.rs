@@ -37,7 +37,7 @@ pub enum Step {
 }
 
 /// Mail that fits into a subtask's mailbox: triggers, assignments and notifications; data never goes through it.
-pub const MAIL_CAPACITY: usize = 256;
+pub const MAIL_CAPACITY: usize = 64;
 /// Reports of all subtasks that fit into the job manager's inbox.
 pub const REPORT_CAPACITY: usize = 4_096;
 
@@ -161,6 +161,9 @@ impl Subtask {
             Err(panic) if panic.is::<crate::fault::SimulatedCrash>() => std::panic::resume_unwind(panic),
             Err(panic) => self.fail(self.panicked(panic.as_ref())),
         };
+        if self.checkpointer.is_busy() {
+            self.checkpointer.note_step(self.clock.now().saturating_sub(self.cx.now));
+        }
         self.send_reports();
         step
     }

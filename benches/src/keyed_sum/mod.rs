@@ -76,7 +76,8 @@ pub(crate) fn run(options: &KeyedSumOptions) -> Result<Outcome, BenchError> {
         .setting("events", options.events)
         .setting("keys", options.keys)
         .setting("key_type", key_type)
-        .setting("checkpoint_interval_ms", options.checkpoint_interval_ms);
+        .setting("checkpoint_interval_ms", options.checkpoint_interval_ms)
+        .with_peers(&[RENOIR, TIMELY]);
     draw(&mut outcome);
     Ok(outcome)
 }
@@ -99,8 +100,17 @@ fn draw(outcome: &mut Outcome) {
     outcome.at_least("over the loop by hand", of("hand_written"), 0.75);
     outcome.at_least("over the loop by hand, one thread each", one_thread, 0.75);
     outcome.at_most("cost of exactly-once", cost, 0.05);
+    outcome.because("cost of exactly-once", COST);
+    for behind in
+        ["over renoir", "over timely", "over the loop by hand", "over the loop by hand, one thread each"]
+    {
+        outcome.because(behind, LOOKUP);
+    }
     outcome.figures.insert("ratios".to_owned(), ratios.into());
 }
+
+const LOOKUP: &str = "most of a record's time is the lookup of its key: see docs/performance.md";
+const COST: &str = "after a freeze the first write to a page copies it: see docs/performance.md";
 
 fn candidates<K: BenchKey>(options: &KeyedSumOptions) -> Vec<Candidate<'static>> {
     let keys = options.keys;

@@ -14,7 +14,7 @@ use tidegate_engine::jobmanager::MasterNotice;
 use tidegate_engine::operator::Output;
 use tidegate_state::{map, value};
 
-use super::table::STRIDE;
+use super::STRIDE;
 use crate::error::BenchError;
 use crate::harness::{Run, Samples};
 use crate::live_job::LiveJob;
@@ -38,7 +38,32 @@ pub(super) struct Costs {
     pub(super) sync: Samples,
     pub(super) steps: Samples,
     pub(super) restores: Samples,
+    parts: Parts,
     bytes: u64,
+}
+
+/// Where the time from trigger to entry goes.
+#[derive(Clone, Debug, Default)]
+struct Parts {
+    /// From the trigger to the last acknowledgement.
+    acks: Samples,
+    /// From there to the log entry.
+    entry: Samples,
+    /// Of the slowest subtask: from its freeze to its acknowledgement.
+    uploads: Samples,
+    /// Of the slowest subtask: from the trigger to its freeze.
+    barriers: Samples,
+}
+
+impl Parts {
+    fn add(&mut self, stats: &CheckpointStats) {
+        let Some(slowest) = &stats.slowest else { return };
+        let costs = &slowest.costs;
+        self.acks.add(slowest.after);
+        self.entry.add(stats.end_to_end.saturating_sub(slowest.after));
+        self.uploads.add(Duration::from_micros(costs.async_us));
+        self.barriers.add(Duration::from_micros(costs.start_delay_us + costs.alignment_us));
+    }
 }
 
 impl Costs {
@@ -46,6 +71,7 @@ impl Costs {
         self.end_to_end.add(stats.end_to_end);
         self.sync.add(stats.longest_sync());
         self.steps.add(stats.longest_step());
+        self.parts.add(stats);
         self.bytes = self.bytes.max(stats.size_bytes);
     }
 
@@ -89,7 +115,7 @@ impl SnapshotJob {
             }
         })?;
         let run = watch.stop(sink.records());
-        let restored = self.restore(keys, folder.path())?;
+        let (built, restored) = self.restore(keys, folder.path())?;
         costs.restores.add(restored);
         all.add_all(&costs);
         let ms = |figure: Option<f64>| figure.unwrap_or_default();
@@ -97,10 +123,15 @@ impl SnapshotJob {
         Ok(run
             .note("end_to_end_ms_p50", ms(costs.end_to_end.percentile_ms(50.0)))
             .note("end_to_end_ms_max", ms(costs.end_to_end.max_ms()))
+            .note("barriers_ms_p50", ms(costs.parts.barriers.percentile_ms(50.0)))
+            .note("upload_ms_p50", ms(costs.parts.uploads.percentile_ms(50.0)))
+            .note("last_ack_ms_p50", ms(costs.parts.acks.percentile_ms(50.0)))
+            .note("entry_ms_p50", ms(costs.parts.entry.percentile_ms(50.0)))
             .note("sync_ms_max", ms(costs.sync.max_ms()))
             .note("step_ms_p50", ms(costs.steps.percentile_ms(50.0)))
             .note("step_ms_max", ms(costs.steps.max_ms()))
             .note("checkpoint_mb", costs.bytes as f64 / 1e6)
+            .note("restore_built_ms", built.as_secs_f64() * 1e3)
             .note("restore_ms", ms(costs.restores.max_ms()))
             .note("records_per_s", rate))
     }
@@ -110,20 +141,19 @@ impl SnapshotJob {
         LiveJob { candidate: self.candidate, parallelism: PARALLELISM, checkpoints, batch_age_ms: 5 }
     }
 
-    /// From the start to the first record at the sink.
-    fn restore(&self, keys: u64, folder: &Path) -> Result<Moment, BenchError> {
+    /// From the start to where all subtasks are built, and to the first record at the sink.
+    fn restore(&self, keys: u64, folder: &Path) -> Result<(Moment, Moment), BenchError> {
         let (env, sink) = self.graph(keys);
-        let from_newest = std::cell::Cell::new(false);
+        let mut built = None;
         self.live(folder).run(env, |notice, cancel| {
-            if let ExecutionNotice::Started { restored, .. } = notice {
-                from_newest.set(restored.is_some());
+            if let ExecutionNotice::Started { restored: Some(_), after, .. } = notice {
+                built = Some(*after);
             }
             if sink.first_at().is_some() {
                 cancel.cancel();
             }
         })?;
-        let first = sink.first_at().filter(|_| from_newest.get());
-        first.ok_or(BenchError::Unmeasured { candidate: self.candidate })
+        built.zip(sink.first_at()).ok_or(BenchError::Unmeasured { candidate: self.candidate })
     }
 
     /// The graph; its sink's clock starts now.

@@ -40,7 +40,7 @@ use std::time::Duration;
 use credits::Credits;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU8, Ordering};
-use slot_wake::SlotWake;
+use slot_wake::{SlotWake, SubtaskWake};
 
 /// Two wakers put one element each; the slot parks until it has seen both. A lost wake-up is a deadlock, which loom reports.
 fn two_wakers_and_a_slot() {
@@ -100,6 +100,45 @@ fn no_wake_up_is_lost() {
 fn the_weaker_form() {
     sync::BROKEN.store(true, StdOrdering::Relaxed);
     two_wakers_and_a_slot();
+}
+
+/// A thread with two subtasks, each of which waits for one element; it steps a subtask only if it was notified for it.
+#[test]
+fn no_wake_up_of_a_subtask_is_lost() {
+    loom::model(|| {
+        let slot = std::sync::Arc::new(SlotWake::of_current_thread());
+        let subtasks: Vec<_> = (0..2)
+            .map(|_| {
+                let wake = Arc::new(SubtaskWake::new(std::sync::Arc::clone(&slot)));
+                (wake, Arc::new(AtomicU8::new(0)))
+            })
+            .collect();
+        let senders: Vec<_> = subtasks
+            .iter()
+            .map(|(wake, queue)| {
+                let (wake, queue) = (Arc::clone(wake), Arc::clone(queue));
+                loom::thread::spawn(move || {
+                    queue.store(1, Ordering::Relaxed);
+                    wake.notify();
+                })
+            })
+            .collect();
+        let mut got = [false; 2];
+        loop {
+            for ((wake, queue), got) in subtasks.iter().zip(&mut got) {
+                if wake.take() {
+                    *got |= queue.load(Ordering::Relaxed) == 1;
+                }
+            }
+            if got == [true; 2] {
+                break;
+            }
+            slot.park(Duration::MAX);
+        }
+        for sender in senders {
+            sender.join().unwrap();
+        }
+    });
 }
 
 #[test]

@@ -117,6 +117,7 @@ impl SnapshotJob {
         let run = watch.stop(sink.records());
         let (built, restored) = self.restore(keys, folder.path())?;
         costs.restores.add(restored);
+        let built_ms = built.elapsed.as_secs_f64() * 1e3;
         all.add_all(&costs);
         let ms = |figure: Option<f64>| figure.unwrap_or_default();
         let rate = run.rate();
@@ -131,7 +132,8 @@ impl SnapshotJob {
             .note("step_ms_p50", ms(costs.steps.percentile_ms(50.0)))
             .note("step_ms_max", ms(costs.steps.max_ms()))
             .note("checkpoint_mb", costs.bytes as f64 / 1e6)
-            .note("restore_built_ms", built.as_secs_f64() * 1e3)
+            .note("restore_built_ms", built_ms)
+            .note("restore_built_cpu_ms", built.cpu.as_secs_f64() * 1e3)
             .note("restore_ms", ms(costs.restores.max_ms()))
             .note("records_per_s", rate))
     }
@@ -142,12 +144,12 @@ impl SnapshotJob {
     }
 
     /// From the start to where all subtasks are built, and to the first record at the sink.
-    fn restore(&self, keys: u64, folder: &Path) -> Result<(Moment, Moment), BenchError> {
+    fn restore(&self, keys: u64, folder: &Path) -> Result<(Run, Moment), BenchError> {
         let (env, sink) = self.graph(keys);
-        let mut built = None;
+        let (watch, mut built) = (Stopwatch::start(), None);
         self.live(folder).run(env, |notice, cancel| {
-            if let ExecutionNotice::Started { restored: Some(_), after, .. } = notice {
-                built = Some(*after);
+            if let ExecutionNotice::Started { restored: Some(_), .. } = notice {
+                built = Some(watch.stop(keys));
             }
             if sink.first_at().is_some() {
                 cancel.cancel();

@@ -28,6 +28,15 @@ pub(super) fn table(outcome: &Outcome) -> String {
             let _ = write!(text, "\n      {reason}");
         }
     }
+    let setting = |name: &str| outcome.settings.get(name).and_then(serde_json::Value::as_f64);
+    if let (Some(load), Some(cores)) = (setting("load_before"), setting("cores"))
+        && load > cores
+    {
+        let _ = write!(
+            text,
+            "\n  note: load {load} on {cores} cores before this run: what is measured on the wall says little"
+        );
+    }
     if !outcome.left_out.is_empty() {
         let peers = outcome.left_out.join(", ");
         let _ = write!(text, "\n  left out: {peers} (this program was built without --features peers)");

@@ -269,7 +269,7 @@ impl Subtask {
         self.head.chain().snapshot(barrier, &mut parts, &mut self.cx)?;
         fault_point!("snapshot.freeze.after");
         let first = self.first_barrier.take().unwrap_or(aligned);
-        let times = BarrierTimes { first, aligned, frozen: self.clock.now() };
+        let times = BarrierTimes { step: self.cx.now, first, aligned, frozen: self.clock.now() };
         self.checkpointer.begin(barrier, parts, self.ended, times);
         Ok(())
     }

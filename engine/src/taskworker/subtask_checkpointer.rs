@@ -82,6 +82,8 @@ enum UploadedWhat {
 /// What is known of a barrier besides its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct BarrierTimes {
+    /// When the step that took the snapshot began.
+    pub step: Moment,
     /// When the first barrier came.
     pub first: Moment,
     /// When the last one came.
@@ -111,7 +113,7 @@ impl SubtaskCheckpointer {
             sync_us: micros(times.frozen.saturating_sub(times.aligned)),
             async_us: 0,
             size_bytes: 0,
-            longest_step_us: 0,
+            longest_step_us: micros(times.frozen.saturating_sub(times.step)),
         };
         self.in_flight.push(InFlight {
             id: barrier.id,

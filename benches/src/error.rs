@@ -52,6 +52,35 @@ pub(crate) enum BenchError {
         /// What was asked for.
         only: String,
     },
+    /// A job never came to where it would have been ended.
+    #[error(
+        "the job of \"{candidate}\" was ended after {seconds} s without what it was run for; try it with less"
+    )]
+    TooLong {
+        /// Which candidate.
+        candidate: &'static str,
+        /// How long it was let run.
+        seconds: u64,
+    },
+    /// A job ended before anything was measured.
+    #[error("the job of \"{candidate}\" ended before anything was measured")]
+    Unmeasured {
+        /// Which candidate.
+        candidate: &'static str,
+    },
+    /// There is no place for checkpoints.
+    #[error("a folder for checkpoints could not be made; TMPDIR names the place")]
+    Folder {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A run in a process of its own failed.
+    #[error("a run in a process of its own failed: {said}")]
+    Child {
+        /// What it said, or why it could not be started.
+        said: String,
+    },
     /// A peer could not be run.
     #[cfg(feature = "peers")]
     #[error("{peer} could not be run: {message}")]

@@ -36,7 +36,8 @@ pub(crate) struct JobSetup {
 struct CheckpointCosts {
     completed: u32,
     end_to_end: Duration,
-    sync_us: u64,
+    sync: Duration,
+    step: Duration,
     bytes: u64,
 }
 
@@ -46,14 +47,15 @@ impl CheckpointCosts {
         self.completed += 1;
         self.end_to_end = self.end_to_end.max(stats.end_to_end);
         self.bytes = self.bytes.max(stats.size_bytes);
-        let sync_us = stats.slowest.as_ref().map_or(0, |slowest| slowest.costs.sync_us);
-        self.sync_us = self.sync_us.max(sync_us);
+        self.sync = self.sync.max(stats.longest_sync());
+        self.step = self.step.max(stats.longest_step());
     }
 
     fn add_to(&self, run: Run) -> Run {
         run.note("checkpoints", f64::from(self.completed))
             .note("end_to_end_ms", self.end_to_end.as_secs_f64() * 1e3)
-            .note("sync_ms_of_slowest", self.sync_us as f64 / 1e3)
+            .note("sync_ms", self.sync.as_secs_f64() * 1e3)
+            .note("longest_step_ms", self.step.as_secs_f64() * 1e3)
             .note("checkpoint_mb", self.bytes as f64 / 1e6)
     }
 }

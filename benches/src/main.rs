@@ -11,10 +11,14 @@ mod exchange;
 mod harness;
 mod job;
 mod keyed_sum;
+mod latency;
+mod live_job;
 mod options;
 mod report;
 mod snapshot;
 mod stopwatch;
+mod subtasks;
+mod timed_sink;
 
 use std::process::ExitCode;
 
@@ -37,8 +41,12 @@ enum Benchmark {
     KeyedSum(keyed_sum::KeyedSumOptions),
     /// A shuffle by key and nothing else, with records of three sizes
     Exchange(exchange::ExchangeOptions),
-    /// What a snapshot costs the slot that takes it
+    /// What a snapshot costs the slot that takes it, how long it takes, and how long a restore does
     Snapshot(snapshot::SnapshotOptions),
+    /// From source to sink at a tenth of full speed, and the CPU of an idle job
+    Latency(latency::LatencyOptions),
+    /// 10 vertices of 100 subtasks, all-to-all: start, memory, a checkpoint of all of them
+    Subtasks(subtasks::SubtasksOptions),
 }
 
 fn main() -> ExitCode {
@@ -66,6 +74,9 @@ fn run(benchmark: &Benchmark) -> Result<(), BenchError> {
         Benchmark::KeyedSum(options) => (keyed_sum::run(options)?, &options.common),
         Benchmark::Exchange(options) => (exchange::run(options)?, &options.common),
         Benchmark::Snapshot(options) => (snapshot::run(options)?, &options.common),
+        Benchmark::Latency(options) => (latency::run(options)?, &options.common),
+        Benchmark::Subtasks(options) if options.inside => return subtasks::run_inside(options),
+        Benchmark::Subtasks(options) => (subtasks::run(options)?, &options.common),
     };
     report::show(&outcome, common.json, common.report.as_deref())
 }

@@ -1,12 +1,19 @@
-//! `benches snapshot`: what a snapshot costs the slot that takes it.
+//! `benches snapshot`: what a snapshot costs the slot that takes it, how long it takes, and how long a restore does.
 //!
-//! One thread hands batches to a keyed operator, freezes it, and goes on while another thread writes the frozen pages into a state
-//! file. A step is one call of the operator, as in a subtask: a batch, or less of it if the step has copied enough. Shown: the freeze
-//! itself, the longest step before it (what the machine does to us anyway) and while the file is written (pages are copied on the
-//! first write), and the time to write. Storage is not part of it.
+//! *Tables*: one thread hands batches to a keyed operator, freezes it, and goes on while another thread writes the frozen pages into a
+//! state file. A step is one call of the operator, as in a subtask: a batch, or less of it if the step has copied enough. Shown: the freeze itself, the longest step before it (what the machine does to us anyway) and while the
+//! file is written (pages are copied on the first write), and the time to write. Storage is not part of it. Steps are timed on the
+//! wall and by the CPU time of their thread: on a machine that others use, the difference is theirs.
 //!
-//! Owns: the states and the steps. Does not own: operator and tables. Runs on: the main thread and a writer of its own.
+//! *Jobs* ([`job`]): both slots saturated, exactly-once checkpoints with fsync. Shown: the longest step of any subtask from its
+//! snapshot to its acknowledgement, the sync part, trigger to log entry; and, from a new start on the same folder, the time to the
+//! first record at the sink.
+//!
+//! Owns: candidates, tables' states and steps. Does not own: tables, jobs. Runs on: the main thread and a writer of its own.
 
+mod job;
+
+use std::cell::RefCell;
 use std::time::Duration;
 
 use clap::Args;
@@ -20,6 +27,7 @@ use tidegate_state::{
     write_state_file,
 };
 
+use self::job::{Costs, Kind, SnapshotJob};
 use crate::error::BenchError;
 use crate::harness::{Candidate, Outcome, Run, Spread};
 use crate::options::{CommonOptions, machine_load};
@@ -36,21 +44,115 @@ const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SnapshotOptions {
     /// Keys of the tables, and entries of the map of one key
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(20..))]
     pub(crate) keys: u64,
+    /// So many times as many keys in the large job, which takes 2 GB with 10; 0 leaves it out
+    #[arg(long, default_value_t = 10)]
+    pub(crate) large: u64,
+    /// Checkpoints of each job and round; of the large job a fifth
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) checkpoints: u32,
+    /// From one checkpoint to the next, in milliseconds
+    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) checkpoint_interval_ms: u64,
     #[command(flatten)]
     pub(crate) common: CommonOptions,
 }
 
+const TABLES: &str = "tables";
+const JOBS: &str = "jobs";
+const VALUE: &str = "value per key";
+const LARGE: &str = "value per key, large";
+const MAP: &str = "map of one key";
+
 /// Runs it.
 ///
 /// # Errors
-/// No candidate of the wanted name.
+/// The first candidate that fails.
 pub(crate) fn run(options: &SnapshotOptions) -> Result<Outcome, BenchError> {
     let load = machine_load();
-    let group = "updates during a snapshot";
-    let candidates = vec![
-        Candidate::new(group, "value per key", |keys| {
+    let costs: [RefCell<Costs>; 3] = Default::default();
+    let large = options.large;
+    let job = |name, kind, times: u64, checkpoints: u32, costs| {
+        let job =
+            SnapshotJob { candidate: name, kind, checkpoints, every_ms: options.checkpoint_interval_ms };
+        // A short round before the first does not count.
+        let counted = options.keys;
+        Candidate::new(JOBS, name, move |keys| {
+            let mut forgotten = Costs::default();
+            match keys == counted {
+                true => job.run(keys * times, &mut RefCell::borrow_mut(costs)),
+                false => job.run(keys * times, &mut forgotten),
+            }
+        })
+    };
+    let mut candidates = Vec::from(of_tables());
+    candidates.extend([
+        job(VALUE, Kind::ValuePerKey, 1, options.checkpoints, &costs[0]),
+        job(MAP, Kind::MapOfOneKey, 1, options.checkpoints, &costs[1]),
+    ]);
+    if large > 0 {
+        let checkpoints = options.checkpoints.div_ceil(5);
+        candidates.push(job(LARGE, Kind::ValuePerKey, large, checkpoints, &costs[2]));
+    }
+    let measured = options.common.rounds(options.keys).measure(candidates)?;
+    let outcome = options
+        .common
+        .outcome("snapshot", measured, load)
+        .setting("keys", options.keys)
+        .setting("large_keys", options.keys * large)
+        .setting("checkpoint_interval_ms", options.checkpoint_interval_ms)
+        .showing(&[
+            "freeze_ms",
+            "step_ms_max",
+            "step_cpu_ms_max",
+            "end_to_end_ms_p50",
+            "end_to_end_ms_max",
+            "restore_ms",
+        ]);
+    Ok(draw(outcome, [VALUE, MAP, LARGE].into_iter().zip(costs.map(RefCell::into_inner))))
+}
+
+fn draw(mut outcome: Outcome, costs: impl Iterator<Item = (&'static str, Costs)>) -> Outcome {
+    for (name, costs) in costs {
+        let step = format!("{name}: longest step of a subtask during a snapshot, ms");
+        outcome.at_most(&step, costs.steps.max_ms(), 2.0);
+        outcome.because(&step, COPYING);
+        let sync = format!("{name}: sync part, p99, ms");
+        outcome.at_most(&sync, costs.sync.percentile_ms(99.0), 5.0);
+        outcome.because(&sync, SYNC);
+        outcome.figure(
+            &format!("{name}: longest step, p50 over checkpoints, ms"),
+            costs.steps.percentile_ms(50.0),
+        );
+        outcome.figure(&format!("{name}: end to end, p50, ms"), costs.end_to_end.percentile_ms(50.0));
+        if name == VALUE {
+            let name = "end to end with fsync, both slots saturated, p99, ms";
+            outcome.at_most(name, costs.end_to_end.percentile_ms(99.0), 60.0);
+            outcome.because(name, END_TO_END);
+            outcome.at_most("restore to first output, median, ms", costs.restores.percentile_ms(50.0), 100.0);
+            outcome.because("restore to first output, median, ms", RESTORE);
+        }
+    }
+    let step = |name| outcome.note(TABLES, name, "step_cpu_ms_max").map(|s| s.max);
+    let (value, map) = (step(VALUE), step(MAP));
+    outcome.figure("tables: longest step of 1,024 updates, value per key, ms of CPU", value);
+    outcome.figure("tables: longest step of 1,024 updates, map of one key, ms of CPU", map);
+    outcome
+}
+
+const COPYING: &str = "a step that first touches frozen pages copies them, and a step is one turn on a core that others use: \
+    compare the tables' step_cpu_ms_max, and the p50 of this figure";
+const SYNC: &str =
+    "the freeze is one pass over the directory of pages; above a millisecond it is waiting for a core";
+const END_TO_END: &str = "the file of each subtask is written (one pass over its frozen entries) by I/O threads that share the cores \
+    with two saturated slots, then stored with fsync, then the log entry with fsync";
+const RESTORE: &str = "nearly all of it is building the tables, entry by entry, on one thread a slot: restore_built_cpu_ms is the \
+    CPU time of all threads until then, the rest is waiting for a core";
+
+fn of_tables() -> [Candidate<'static>; 2] {
+    [
+        Candidate::new(TABLES, VALUE, |keys| {
             let count =
                 |_key: u64, sum: &mut ValueState<'_, i64>, _cx: &mut Keyed<'_>, _out: &mut Output<()>| {
                     sum.update(|sum| *sum += 1)?;
@@ -58,7 +160,7 @@ pub(crate) fn run(options: &SnapshotOptions) -> Result<Outcome, BenchError> {
                 };
             snapshot(value::<i64>("sum"), keys, |key: &u64| *key, FromClosure(count))
         }),
-        Candidate::new(group, "map of one key", |keys| {
+        Candidate::new(TABLES, MAP, |keys| {
             let count =
                 |key: u64, sums: &mut MapState<'_, u64, i64>, _cx: &mut Keyed<'_>, _out: &mut Output<()>| {
                     sums.insert(key, 1)?;
@@ -66,28 +168,8 @@ pub(crate) fn run(options: &SnapshotOptions) -> Result<Outcome, BenchError> {
                 };
             snapshot(map::<u64, i64>("sums"), keys, |_key: &u64| 7, FromClosure(count))
         }),
-    ];
-    let measured = options.common.rounds(options.keys).measure(candidates)?;
-    let mut outcome = options.common.outcome("snapshot", measured, load).setting("keys", options.keys);
-    let largest = |name: &str| {
-        outcome
-            .measured
-            .iter()
-            .flat_map(|m| m.notes())
-            .filter(|(n, _)| *n == name)
-            .map(|(_, f)| f)
-            .reduce(f64::max)
-    };
-    let (step, cpu, freeze) = (largest(STEP_DURING), largest(STEP_CPU_DURING), largest(FREEZE));
-    outcome.at_most("longest step while the file is written, ms", step, 2.0);
-    outcome.at_most("longest step while the file is written, CPU ms", cpu, 2.0);
-    outcome.at_most("longest freeze, ms", freeze, 5.0);
-    Ok(outcome)
+    ]
 }
-
-const FREEZE: &str = "freeze_ms_max";
-const STEP_DURING: &str = "step_ms_max_during";
-const STEP_CPU_DURING: &str = "step_cpu_ms_max_during";
 
 type Keyed<'a> = KeyedContext<'a, u64>;
 
@@ -113,29 +195,30 @@ where
     let frozen = steps.freeze();
     let freeze = whole.elapsed();
     let (mut during, mut batches) = (Vec::new(), 0);
-    let (written, bytes) = std::thread::scope(|scope| {
+    let (written, written_cpu, bytes) = std::thread::scope(|scope| {
         let writer = scope.spawn(move || {
-            let watch = Stopwatch::start();
+            let (watch, cpu) = (Stopwatch::start(), thread_cpu());
             let file = write_state_file("bench", range, max, frozen);
-            (watch.elapsed(), file.len())
+            (watch.elapsed(), thread_cpu().saturating_sub(cpu), file.len())
         });
         while !writer.is_finished() {
             steps.batch(&mut during)?;
             batches += 1;
         }
-        Ok::<_, BenchError>(writer.join().unwrap_or((Duration::ZERO, 0)))
+        Ok::<_, BenchError>(writer.join().unwrap_or((Duration::ZERO, Duration::ZERO, 0)))
     })?;
     let run = whole.stop((batches * BATCH).max(1));
     let (before, during_cpu) = (spread(&before, |cost| cost.elapsed), spread(&during, |cost| cost.cpu));
     Ok(run
+        .note("freeze_ms", milliseconds(freeze))
         .note("step_ms_median_before", before.median)
         .note("step_ms_max_before", before.max)
-        .note(FREEZE, milliseconds(freeze))
         .note("steps_during", during.len() as f64)
-        .note(STEP_DURING, spread(&during, |cost| cost.elapsed).max)
+        .note("step_ms_max", spread(&during, |cost| cost.elapsed).max)
+        .note("step_cpu_ms_max", during_cpu.max)
         .note("step_cpu_ms_median_during", during_cpu.median)
-        .note(STEP_CPU_DURING, during_cpu.max)
         .note("write_ms", milliseconds(written))
+        .note("write_cpu_ms", milliseconds(written_cpu))
         .note("file_mb", bytes as f64 / 1e6))
 }
 

@@ -1,9 +1,9 @@
-//! The primitives that the park and wake protocol is built from.
+//! The primitives that the protocols between slots are built from: park and wake, and credits.
 //!
-//! Owns: which library they come from: the standard library here, `loom` in the crate that checks the protocol by including the
-//! same source file. Does not own: the protocol ([`crate::taskworker::slot_wake`]). Runs on: everywhere.
+//! Owns: which library they come from: the standard library here, `loom` in the crate that checks them by including the
+//! same source files. Does not own: the protocols ([`crate::taskworker::slot_wake`], [`crate::exchange::credits`]). Runs on: everywhere.
 
-pub(crate) use std::sync::atomic::{AtomicU8, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 pub(crate) use std::thread::{Thread, current};
 
 use std::time::Duration;

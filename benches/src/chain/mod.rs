@@ -1,11 +1,13 @@
 //! `benches chain`: map → filter → map on a `u64`, and on a 48-byte struct with a string.
 //!
 //! Candidates: making the records and nothing else; the loop by hand; three operators of a chain, pushed batch by batch; the same
-//! steps as one `pipe`; both as whole jobs, with source, scheduler and sink.
+//! steps as one `pipe`; both as whole jobs, with source, scheduler and sink; with the feature `peers` also Renoir and timely.
 //!
 //! Owns: the list of candidates and what is drawn from it. Does not own: the candidates. Runs on: the main thread.
 
 mod by_hand;
+#[cfg(feature = "peers")]
+mod peers;
 mod records;
 mod stages;
 mod whole_job;
@@ -36,6 +38,8 @@ const STAGES: &str = "tidegate, three operators";
 const PIPE: &str = "tidegate, one pipe";
 const JOB: &str = "tidegate job, three operators";
 const JOB_PIPE: &str = "tidegate job, one pipe";
+const RENOIR: &str = "renoir";
+const TIMELY: &str = "timely";
 
 /// Runs it.
 ///
@@ -45,7 +49,12 @@ pub(crate) fn run(options: &ChainOptions) -> Result<Outcome, BenchError> {
     let load = machine_load();
     let candidates = candidates::<u64>("u64").into_iter().chain(candidates::<Order>("order")).collect();
     let measured = options.common.rounds(options.records).measure(candidates)?;
-    let mut outcome = options.common.outcome("chain", measured, load).setting("records", options.records);
+    let mut outcome = options
+        .common
+        .outcome("chain", measured, load)
+        .setting("records", options.records)
+        .with_peers(&[RENOIR, TIMELY]);
+    let mut ratios = serde_json::Map::new();
     for group in ["u64", "order"] {
         let ns = |name: &str| outcome.median(group, name, Run::cpu_ns);
         let (make, by_hand) = (ns(MAKE), ns(BY_HAND));
@@ -56,17 +65,38 @@ pub(crate) fn run(options: &ChainOptions) -> Result<Outcome, BenchError> {
         outcome.figure(&format!("{group}_ns_per_operator_by_hand"), hand);
         outcome.figure(&format!("{group}_ns_per_operator_pipe"), piped);
         outcome.at_most(&format!("{group}: pipe over by hand, time per record"), ratio(pipe, by_hand), 1.3);
+        let rate = |name: &str| outcome.median(group, name, Run::rate);
+        let ours = rate(JOB_PIPE);
+        let over: serde_json::Map<_, _> = [("renoir", RENOIR), ("timely", TIMELY), ("hand_written", BY_HAND)]
+            .into_iter()
+            .filter_map(|(key, name)| Some((key.to_owned(), ratio(ours, rate(name))?.into())))
+            .collect();
+        let over_renoir = over.get("renoir").and_then(serde_json::Value::as_f64);
+        let name = format!("{group}: whole job with pipe over renoir");
+        outcome.at_least(&name, over_renoir, 1.5);
+        outcome.because(&name, AROUND);
+        ratios.insert(group.to_owned(), over.into());
     }
+    outcome.figures.insert("ratios".to_owned(), ratios.into());
     Ok(outcome)
 }
 
+const AROUND: &str =
+    "what the job adds to its operators (generator, scheduler, the sink's I/O edge): see docs/performance.md";
+
 fn candidates<R: ChainRecord>(group: &'static str) -> Vec<Candidate<'static>> {
-    vec![
+    let own = vec![
         Candidate::new(group, MAKE, by_hand::make_only::<R>),
         Candidate::new(group, BY_HAND, by_hand::run::<R>),
         Candidate::new(group, STAGES, stages::three_operators::<R>),
         Candidate::new(group, PIPE, stages::one_pipe::<R>),
         Candidate::new(group, JOB, whole_job::three_operators::<R>),
         Candidate::new(group, JOB_PIPE, whole_job::one_pipe::<R>),
-    ]
+    ];
+    #[cfg(feature = "peers")]
+    let own = own.into_iter().chain([
+        Candidate::new(group, RENOIR, peers::renoir::<R>),
+        Candidate::new(group, TIMELY, peers::timely::<R>),
+    ]);
+    own.into_iter().collect()
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Measured, Run};
+use super::{Measured, Run, Spread};
 
 /// A figure beside what it should be. It is shown, never asserted.
 #[derive(Clone, Debug)]
@@ -17,13 +17,29 @@ pub(crate) struct Target {
     pub(crate) wanted: f64,
     /// Whether more is better.
     pub(crate) at_least: bool,
+    /// Why it is missed, where that is known: shown only then.
+    pub(crate) reason: Option<&'static str>,
 }
 
 impl Target {
+    /// Why it is missed, if it is and that is known.
+    pub(crate) fn missed_because(&self) -> Option<&'static str> {
+        self.reason.filter(|_| !self.is_reached())
+    }
+
     /// Whether it is reached.
     pub(crate) fn is_reached(&self) -> bool {
         if self.at_least { self.is >= self.wanted } else { self.is <= self.wanted }
     }
+}
+
+/// What a table and a page show of each candidate.
+#[derive(Clone, Debug)]
+pub(crate) enum Shown {
+    /// How many records a second went through.
+    Rates,
+    /// Its notes; a page draws bars for these.
+    Notes(Vec<&'static str>),
 }
 
 /// The result of one benchmark.
@@ -39,13 +55,32 @@ pub(crate) struct Outcome {
     pub(crate) figures: Map<String, Value>,
     /// Figures beside their targets.
     pub(crate) targets: Vec<Target>,
+    /// What is shown of each candidate.
+    pub(crate) shown: Shown,
+    /// Candidates that this program was built without.
+    pub(crate) left_out: Vec<&'static str>,
 }
 
 impl Outcome {
     /// An outcome without figures yet.
     pub(crate) fn new(benchmark: &'static str, measured: Vec<Measured>) -> Self {
         let (settings, figures, targets) = (Map::new(), Map::new(), Vec::new());
-        Self { benchmark, settings, measured, figures, targets }
+        let (shown, left_out) = (Shown::Rates, Vec::new());
+        Self { benchmark, settings, measured, figures, targets, shown, left_out }
+    }
+
+    /// Shows notes instead of rates, and draws bars for these.
+    pub(crate) fn showing(mut self, plotted: &[&'static str]) -> Self {
+        self.shown = Shown::Notes(plotted.to_vec());
+        self
+    }
+
+    /// Says which peers are missing, if this program was built without them.
+    pub(crate) fn with_peers(mut self, peers: &[&'static str]) -> Self {
+        if cfg!(not(feature = "peers")) {
+            self.left_out.extend(peers);
+        }
+        self
     }
 
     /// Adds a setting.
@@ -60,6 +95,11 @@ impl Outcome {
         Some(candidate.spread(figure).median)
     }
 
+    /// A note of one candidate, if it was run and has it.
+    pub(crate) fn note(&self, group: &str, name: &str, note: &str) -> Option<Spread> {
+        self.measured.iter().find(|m| m.group == group && m.name == name)?.note(note)
+    }
+
     /// Adds a figure, where it could be drawn.
     pub(crate) fn figure(&mut self, name: &str, figure: Option<f64>) {
         if let Some(figure) = figure {
@@ -69,13 +109,23 @@ impl Outcome {
 
     /// Adds a target, where its figure could be drawn.
     pub(crate) fn at_least(&mut self, name: &str, is: Option<f64>, wanted: f64) {
-        let target = is.map(|is| Target { name: name.to_owned(), is, wanted, at_least: true });
-        self.targets.extend(target);
+        self.target(name, is, wanted, true);
     }
 
     /// Adds a target that should not be exceeded.
     pub(crate) fn at_most(&mut self, name: &str, is: Option<f64>, wanted: f64) {
-        let target = is.map(|is| Target { name: name.to_owned(), is, wanted, at_least: false });
+        self.target(name, is, wanted, false);
+    }
+
+    /// Says why the target of this name is missed, should it be.
+    pub(crate) fn because(&mut self, name: &str, reason: &'static str) {
+        for target in self.targets.iter_mut().filter(|t| t.name == name) {
+            target.reason = Some(reason);
+        }
+    }
+
+    fn target(&mut self, name: &str, is: Option<f64>, wanted: f64, at_least: bool) {
+        let target = is.map(|is| Target { name: name.to_owned(), is, wanted, at_least, reason: None });
         self.targets.extend(target);
     }
 }

@@ -36,16 +36,22 @@ impl Measured {
         Spread::of(self.runs.iter().map(figure))
     }
 
-    /// The largest value of a note over all runs, by name, in order of appearance.
-    pub(crate) fn notes(&self) -> Vec<(&'static str, f64)> {
-        let mut largest: Vec<(&'static str, f64)> = Vec::new();
-        for (name, figure) in self.runs.iter().flat_map(|run| &run.notes) {
-            match largest.iter_mut().find(|(known, _)| known == name) {
-                Some((_, max)) => *max = max.max(*figure),
-                None => largest.push((name, *figure)),
+    /// Every note over all runs, by name, in order of appearance.
+    pub(crate) fn notes(&self) -> Vec<(&'static str, Spread)> {
+        let mut names: Vec<&'static str> = Vec::new();
+        for (name, _) in self.runs.iter().flat_map(|run| &run.notes) {
+            if !names.contains(name) {
+                names.push(name);
             }
         }
-        largest
+        names.into_iter().filter_map(|name| Some((name, self.note(name)?))).collect()
+    }
+
+    /// One note over all runs that have it.
+    pub(crate) fn note(&self, name: &str) -> Option<Spread> {
+        let of_all = self.runs.iter().flat_map(|run| &run.notes).filter(|(known, _)| *known == name);
+        let figures: Vec<f64> = of_all.map(|(_, figure)| *figure).collect();
+        (!figures.is_empty()).then(|| Spread::of(figures))
     }
 }
 
@@ -105,7 +111,9 @@ mod tests {
         let measured = rounds.measure(vec![candidate("a"), candidate("b")]).unwrap();
         assert_eq!(*order.borrow(), [("a", 5), ("b", 5), ("a", 100), ("b", 100), ("a", 100), ("b", 100)]);
         assert_eq!(measured[1].runs.len(), 2);
-        assert_eq!(measured[1].notes(), [("checkpoints", 100.0)]);
+        let spread = Spread { min: 100.0, median: 100.0, max: 100.0 };
+        assert_eq!(measured[1].notes(), [("checkpoints", spread)]);
+        assert_eq!(measured[1].note("unknown"), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Owns: costs and outcome of each of the last checkpoints. Does not own: anything that is decided by. Runs on: the job manager.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::checkpoint::failure_manager::FailureReason;
@@ -26,20 +27,36 @@ pub struct CheckpointStats {
     /// How many were asked.
     pub asked: usize,
     /// The last one to acknowledge.
-    pub slowest: Option<SlowestSubtask>,
+    pub slowest: Option<SubtaskCosts>,
+    /// Each that acknowledged, by vertex and index.
+    pub subtasks: Arc<[SubtaskCosts]>,
     /// How it ended.
     pub outcome: CheckpointOutcome,
 }
 
-/// The last subtask to acknowledge.
+/// What a checkpoint cost one subtask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlowestSubtask {
+pub struct SubtaskCosts {
     /// Which.
     pub subtask: SubtaskId,
     /// From the trigger to its acknowledgement.
     pub after: Duration,
     /// What it cost there.
     pub costs: SubtaskCheckpointStats,
+}
+
+impl CheckpointStats {
+    /// The longest step of any subtask from its barrier to its acknowledgement: for so long nothing else moved on that slot.
+    pub fn longest_step(&self) -> Duration {
+        let longest = self.subtasks.iter().map(|s| s.costs.longest_step_us).max();
+        Duration::from_micros(longest.unwrap_or(0))
+    }
+
+    /// The longest sync part of any subtask.
+    pub fn longest_sync(&self) -> Duration {
+        let longest = self.subtasks.iter().map(|s| s.costs.sync_us).max();
+        Duration::from_micros(longest.unwrap_or(0))
+    }
 }
 
 /// How a checkpoint ended.

@@ -1,16 +1,16 @@
 //! All input channels of one subtask.
 //!
-//! Elements are taken from the inbox into one queue per channel (bounded by the channel's credits). Barriers at the head of a
+//! Elements are taken from the inbox into one queue per channel ([`ChannelQueues`], bounded by the channels' credits). Barriers at the head of a
 //! queue are *noted* at once, also while the chain has an element in hand; the aligned one waits in `aligned` until the chain is
 //! idle. A channel held by alignment keeps its elements in its queue.
 //!
 //! Owns: queues, alignment, the watermark valve, which channel comes next. Does not own: the chain. Runs on: the receiving slot.
 
-use std::collections::VecDeque;
-
 use super::barrier_aligner::{BarrierAligner, BarrierOutcome};
+use super::channel_queues::ChannelQueues;
 use super::inbox::Inbox;
 use super::watermark_valve::{ValveOutput, WatermarkValve};
+#[cfg(debug_assertions)]
 use crate::element::grammar::ChannelGrammar;
 use crate::element::{CheckpointBarrier, Element};
 use crate::ids::CheckpointId;
@@ -21,7 +21,8 @@ use crate::operator::StageElement;
 #[derive(Debug)]
 pub struct InputGate<T> {
     inbox: Inbox<T>,
-    channels: Vec<Channel<T>>,
+    queues: ChannelQueues<Element<T>>,
+    channels: Vec<Channel>,
     aligner: BarrierAligner,
     valve: WatermarkValve,
     next: usize,
@@ -30,34 +31,23 @@ pub struct InputGate<T> {
     closed: usize,
 }
 
-#[derive(Debug)]
-struct Channel<T> {
-    queue: VecDeque<Element<T>>,
+#[derive(Debug, Default)]
+struct Channel {
+    /// Only kept in debug builds.
+    #[cfg(debug_assertions)]
     grammar: ChannelGrammar,
     /// `EndOfData` has come; only barriers follow.
     ended: bool,
-}
-
-impl<T> Channel<T> {
-    /// A watermark takes the place of one that stands right before it: a held channel's queue is bounded by its credits.
-    fn put(&mut self, element: Element<T>) {
-        match (&element, self.queue.back_mut()) {
-            (Element::Watermark(_), Some(last @ Element::Watermark(_))) => *last = element,
-            _ => self.queue.push_back(element),
-        }
-    }
 }
 
 impl<T> InputGate<T> {
     /// A gate over an inbox.
     pub fn new(inbox: Inbox<T>) -> Self {
         let count = inbox.channels();
-        let channels = (0..count)
-            .map(|_| Channel { queue: VecDeque::new(), grammar: ChannelGrammar::default(), ended: false })
-            .collect();
         Self {
             inbox,
-            channels,
+            queues: ChannelQueues::new(count),
+            channels: (0..count).map(|_| Channel::default()).collect(),
             aligner: BarrierAligner::new(count),
             valve: WatermarkValve::new(count),
             next: 0,
@@ -72,26 +62,36 @@ impl<T> InputGate<T> {
         let mut any = false;
         while let Some((channel, element)) = self.inbox.try_recv() {
             any = true;
-            let channel = &mut self.channels[channel as usize];
-            if cfg!(debug_assertions) {
-                let checked = channel.grammar.check(&element);
-                assert!(checked.is_ok(), "channel grammar: {checked:?}");
-            }
-            channel.put(element);
+            self.put(channel as usize, element);
         }
-        for index in 0..self.channels.len() {
-            any |= self.note_head(index);
+        if !self.queues.all_empty() {
+            for index in 0..self.channels.len() {
+                any |= self.note_head(index);
+            }
         }
         any
+    }
+
+    /// A watermark takes the place of one that stands right before it: a held channel's queue is bounded by its credits.
+    fn put(&mut self, index: usize, element: Element<T>) {
+        #[cfg(debug_assertions)]
+        {
+            let checked = self.channels[index].grammar.check(&element);
+            assert!(checked.is_ok(), "channel grammar: {checked:?}");
+        }
+        match (&element, self.queues.back_mut(index)) {
+            (Element::Watermark(_), Some(last @ Element::Watermark(_))) => *last = element,
+            _ => self.queues.push_back(index, element),
+        }
     }
 
     /// Takes barriers from the head of one channel as long as it is not held and no snapshot is due.
     fn note_head(&mut self, index: usize) -> bool {
         let mut any = false;
         while self.aligned.is_none() && !self.aligner.holds(index) {
-            let Some(Element::Barrier(barrier)) = self.channels[index].queue.front() else { break };
+            let Some(Element::Barrier(barrier)) = self.queues.front(index) else { break };
             let barrier = *barrier;
-            self.channels[index].queue.pop_front();
+            self.queues.pop_front(index);
             if self.channels[index].ended && mutation::on(Mutation::EndedChannelNotAligned) {
                 continue;
             }
@@ -135,6 +135,9 @@ impl<T> InputGate<T> {
     /// The next element for the chain. Called only when the chain is idle and no aligned barrier waits.
     pub fn next_element(&mut self) -> Option<StageElement<T>> {
         debug_assert!(self.aligned.is_none(), "a record overtook an aligned barrier");
+        if self.queues.all_empty() {
+            return None;
+        }
         for _ in 0..self.channels.len() {
             let index = self.next;
             self.next = (self.next + 1) % self.channels.len();
@@ -142,7 +145,7 @@ impl<T> InputGate<T> {
                 if self.note_head(index) {
                     continue;
                 }
-                let Some(element) = self.channels[index].queue.pop_front() else { break };
+                let Some(element) = self.queues.pop_front(index) else { break };
                 if let Some(out) = self.take(index, element) {
                     return Some(out);
                 }

@@ -8,6 +8,10 @@ use tidegate_state::{KeyGroup, MaxParallelism, key_group_of, subtask_of};
 
 use crate::element::Batch;
 
+/// With more channels than these, buffers grow with what comes: most batches then leave by age, and room for a whole one in each
+/// would be most of a job's memory.
+const CHANNELS_RESERVED_MAX: usize = 16;
+
 /// The hash of a record's key.
 pub type KeyHash<T> = Arc<dyn KeyHasher<T>>;
 
@@ -82,8 +86,9 @@ impl<T> Router<T> {
             Partitioner::Hash { hasher } if buffers.len() > 1 => {
                 self.hashes.clear();
                 hasher.hash_batch(&batch.values, &mut self.hashes);
+                let reserved = if buffers.len() <= CHANNELS_RESERVED_MAX { batch_records } else { 0 };
                 for buffer in buffers.iter_mut().filter(|buffer| buffer.is_empty()) {
-                    buffer.values.reserve(batch_records);
+                    buffer.values.reserve(reserved);
                 }
                 let mut times = batch.timestamps.into_iter();
                 for (value, hash) in batch.values.into_iter().zip(&self.hashes) {
@@ -92,7 +97,7 @@ impl<T> Router<T> {
                     let buffer = &mut buffers[channel];
                     buffer.push(value, times.next());
                     if buffer.len() >= batch_records {
-                        let fresh = Batch::with_capacity(batch_records);
+                        let fresh = Batch::with_capacity(reserved);
                         full.push((channel, std::mem::replace(buffer, fresh)));
                     }
                 }

@@ -6,10 +6,9 @@
 //!
 //! Owns: buffers and queues. Does not own: credits. Runs on: the sending slot.
 
-use std::collections::VecDeque;
-
 use tidegate_state::{MaxParallelism, fault_point};
 
+use super::channel_queues::ChannelQueues;
 use super::inbox::ChannelSender;
 use super::partitioner::{Partitioner, Router};
 use crate::clock::Moment;
@@ -24,9 +23,9 @@ use crate::taskworker::mail::TaskFailure;
 pub struct ResultPartition<T> {
     router: Router<T>,
     buffers: Vec<Batch<T>>,
-    /// Buffers that have become full, on their way to their channel's queue; empty between two calls.
+    /// Buffers that have become full, on their way to their channel; empty between two calls.
     full: Vec<(usize, Batch<T>)>,
-    channels: Vec<OutChannel<T>>,
+    out: OutChannels<T>,
     /// Since when a record has been waiting in a buffer.
     oldest: Option<Moment>,
     /// A watermark that waits for the records before it: watermarks coalesce, and do not cut batches.
@@ -35,30 +34,43 @@ pub struct ResultPartition<T> {
 }
 
 #[derive(Debug)]
-struct OutChannel<T> {
-    queue: VecDeque<Element<T>>,
-    sender: ChannelSender<T>,
+struct OutChannels<T> {
+    senders: Vec<ChannelSender<T>>,
+    /// What found no room.
+    queues: ChannelQueues<Element<T>>,
 }
 
-impl<T> OutChannel<T> {
-    fn send(&mut self) -> bool {
-        while let Some(element) = self.queue.pop_front() {
-            if let Err(element) = self.sender.try_send(element) {
-                self.queue.push_front(element);
-                return false;
+impl<T> OutChannels<T> {
+    /// Sends an element, or queues it behind what waits already; a watermark takes the place of one that has not been sent.
+    fn put(&mut self, channel: usize, element: Element<T>) {
+        let element = match self.queues.back_mut(channel) {
+            None => match self.senders[channel].try_send(element) {
+                Ok(()) => return,
+                Err(element) => element,
+            },
+            Some(last @ Element::Watermark(_)) if matches!(element, Element::Watermark(_)) => {
+                *last = element;
+                return;
             }
-        }
-        true
+            Some(_) => element,
+        };
+        self.queues.push_back(channel, element);
     }
 
-    /// Queues an element; a watermark takes the place of one that has not been sent.
-    fn put(&mut self, element: Element<T>) {
-        if let (Element::Watermark(_), Some(last @ Element::Watermark(_))) = (&element, self.queue.back_mut())
-        {
-            *last = element;
-        } else {
-            self.queue.push_back(element);
+    /// Sends what has waited and finds room now.
+    fn send(&mut self) -> Flow {
+        if self.queues.all_empty() {
+            return Flow::Idle;
         }
+        for (channel, sender) in self.senders.iter().enumerate() {
+            while self.queues.front(channel).is_some_and(|element| sender.has_room(element))
+                && let Some(element) = self.queues.pop_front(channel)
+            {
+                let sent = sender.try_send(element);
+                debug_assert!(sent.is_ok(), "a channel that had room had none");
+            }
+        }
+        if self.queues.all_empty() { Flow::Idle } else { Flow::Blocked }
     }
 }
 
@@ -71,47 +83,39 @@ impl<T: Clone + 'static> ResultPartition<T> {
         max_parallelism: MaxParallelism,
     ) -> Self {
         let count = u32::try_from(senders.len()).unwrap_or(u32::MAX);
-        let channels =
-            senders.into_iter().map(|sender| OutChannel { queue: VecDeque::new(), sender }).collect();
+        let out = OutChannels { queues: ChannelQueues::new(senders.len()), senders };
         let buffers = (0..count).map(|_| Batch::default()).collect();
         let router = Router::new(partitioner, max_parallelism, count, subtask);
-        Self { router, buffers, full: Vec::new(), channels, oldest: None, watermark: None, closed: false }
+        Self { router, buffers, full: Vec::new(), out, oldest: None, watermark: None, closed: false }
     }
 
     fn flush_all(&mut self) {
-        for (buffer, channel) in self.buffers.iter_mut().zip(&mut self.channels) {
+        for (channel, buffer) in self.buffers.iter_mut().enumerate() {
             if !buffer.is_empty() {
-                channel.put(Element::Records(std::mem::take(buffer)));
+                self.out.put(channel, Element::Records(std::mem::take(buffer)));
             }
         }
         self.oldest = None;
         if let Some(at) = self.watermark.take() {
-            for channel in &mut self.channels {
-                channel.put(Element::Watermark(at));
-            }
+            self.put_all(&Element::Watermark(at));
         }
     }
 
-    fn send(&mut self) -> Flow {
-        let mut all = true;
-        for channel in &mut self.channels {
-            all &= channel.send();
+    fn put_all(&mut self, element: &Element<T>) {
+        for channel in 0..self.buffers.len() {
+            self.out.put(channel, element.clone());
         }
-        if all { Flow::Idle } else { Flow::Blocked }
     }
 
     fn broadcast(&mut self, element: &Element<T>) {
         self.flush_all();
-        for channel in &mut self.channels {
-            channel.put(element.clone());
-        }
-        self.send();
+        self.put_all(element);
     }
 
     fn assert_overdraft(&self, batch_records: usize) {
         if cfg!(debug_assertions) {
-            let queued: usize = self.channels.iter().flat_map(|c| &c.queue).map(records_in).sum();
-            let limit = batch_records * (self.channels.len() + 1);
+            let queued: usize = self.out.queues.iter().map(records_in).sum();
+            let limit = batch_records * (self.buffers.len() + 1);
             assert!(queued <= limit, "overdraft of {queued} records, at most {limit} are allowed");
         }
     }
@@ -131,7 +135,7 @@ impl<T: Clone + 'static> AnyStage for ResultPartition<T> {
                 cx.wake_at(due);
             }
         }
-        Ok(self.send())
+        Ok(self.out.send())
     }
 
     fn snapshot(
@@ -159,7 +163,7 @@ impl<T: Clone + 'static> AnyStage for ResultPartition<T> {
     }
 
     fn status(&self) -> StageStatus {
-        let finished = self.closed && self.channels.iter().all(|c| c.queue.is_empty());
+        let finished = self.closed && self.out.queues.all_empty();
         StageStatus { recovered: true, canceled: true, finished }
     }
 }
@@ -170,12 +174,11 @@ impl<T: Clone + 'static> Stage<T> for ResultPartition<T> {
             StageElement::Records(batch) => {
                 self.router.route(batch, &mut self.buffers, cx.limits.batch_records, &mut self.full);
                 for (channel, batch) in self.full.drain(..) {
-                    self.channels[channel].put(Element::Records(batch));
+                    self.out.put(channel, Element::Records(batch));
                 }
                 if self.oldest.is_none() && self.buffers.iter().any(|b| !b.is_empty()) {
                     self.oldest = Some(cx.now);
                 }
-                self.send();
                 self.assert_overdraft(cx.limits.batch_records);
             }
             StageElement::Watermark(at) => {

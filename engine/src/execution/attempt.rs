@@ -2,7 +2,7 @@
 //!
 //! Owns: delivery of mail, reports and I/O results. Does not own: decisions. Runs on: the thread that steps it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,13 +18,15 @@ use crate::clock::{Moment, SharedClock};
 use crate::error::EngineError;
 use crate::graph::node::JobIdentity;
 use crate::graph::{InstantiateSetup, JobGraph, Mailboxes, SubtaskWiring, build_subtask, wire};
+use crate::ids::SubtaskId;
 use crate::io::{Io, SharedIo, Waker, unpanicked};
 use crate::jobmanager::{
     AttemptEnd, Control, JobMaster, MasterAction, MasterEvent, MasterNotice, MasterSetup,
 };
 use crate::taskworker::mail::TaskReport;
 use crate::taskworker::restore::Restored;
-use crate::taskworker::slot_pool::{BuildSubtasks, Placement, SlotPool};
+use crate::taskworker::slot_pool::{BuildSubtasks, Placement, SlotPool, SlotSubtask};
+use crate::taskworker::slot_wake::SubtaskWake;
 use crate::taskworker::subtask::{REPORT_CAPACITY, Step, Subtask};
 
 /// Results of the master's I/O that wait for it.
@@ -89,16 +91,22 @@ impl Subtasks {
         };
         let placement = Placement::new(graph, threads);
         let mut pool = SlotPool::start(placement.threads(), &setup.clock)?;
-        let waker = |id| pool.waker(placement.thread_of(id));
+        let plan = graph.plan();
+        let wakes: HashMap<SubtaskId, Arc<SubtaskWake>> =
+            plan.subtasks().map(|id| (id, pool.waker(placement.thread_of(id)))).collect();
+        let waker = |id| Arc::clone(&wakes[&id]) as Waker;
         let (wirings, mailboxes) = wire(graph, setup.channel_credits, waker);
-        let mut shares: Vec<Vec<SubtaskWiring>> = (0..pool.len()).map(|_| Vec::new()).collect();
+        let mut shares: Vec<Vec<(Arc<SubtaskWake>, SubtaskWiring)>> =
+            (0..pool.len()).map(|_| Vec::new()).collect();
         for wiring in wirings {
-            shares[placement.thread_of(wiring.id)].push(wiring);
+            let wake = Arc::clone(&wakes[&wiring.id]);
+            shares[placement.thread_of(wiring.id)].push((wake, wiring));
         }
         let work = shares.into_iter().map(|share| {
             let (graph, setup) = (graph.clone(), setup.clone());
-            Box::new(move || share.into_iter().map(|w| build_subtask(&graph, &setup, w)).collect())
-                as BuildSubtasks
+            let build =
+                move |(wake, wiring)| Ok(SlotSubtask::new(wake, build_subtask(&graph, &setup, wiring)?));
+            Box::new(move || share.into_iter().map(build).collect()) as BuildSubtasks
         });
         if let Err(error) = pool.build(work.collect()) {
             // Nothing has run yet: every thread returns at once.

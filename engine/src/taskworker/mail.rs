@@ -148,6 +148,9 @@ pub struct SubtaskCheckpointStats {
     pub async_us: u64,
     /// Uploaded and inline bytes.
     pub size_bytes: u64,
+    /// The longest step of the subtask from the snapshot to the acknowledgement, in microseconds: pages that are written for
+    /// the first time after a freeze are copied.
+    pub longest_step_us: u64,
 }
 
 /// Why a subtask failed.

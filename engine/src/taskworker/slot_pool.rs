@@ -1,7 +1,7 @@
 //! Threads that step subtasks.
 //!
-//! Subtask *i* of every vertex shares slot *i*; slot *s* runs on thread *s mod T*, which builds its subtasks, steps them in turn and
-//! parks when none can move. Against twice as many threads slots cost about a tenth in raw speed, and buy determinism, half the
+//! Subtask *i* of every vertex shares slot *i*; slot *s* runs on thread *s mod T*, which builds its subtasks, steps in turn those for
+//! which something has arrived or whose moment has come, and parks when none can move. Against twice as many threads slots cost about a tenth in raw speed, and buy determinism, half the
 //! threads and no context switches. A function that was declared as blocking gets a thread of its own ([`Placement`]).
 //!
 //! Owns: the threads of one attempt and their end. Does not own: what a step does. Runs on: started and joined by the attempt.
@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::slot_wake::SlotWake;
+use super::slot_wake::{SlotWake, SubtaskWake};
 use super::subtask::{Step, Subtask};
 use crate::clock::{Moment, SharedClock};
 use crate::error::EngineError;
@@ -20,10 +20,10 @@ use crate::graph::JobGraph;
 use crate::ids::SubtaskId;
 use crate::io::Wake;
 
-/// The longest park: bounds what any mistake in waking could cost.
+/// The longest park, and the longest time without a step of every subtask: bounds what any mistake in waking could cost.
 const PARK_MAX: Duration = Duration::from_millis(500);
 
-impl Wake for SlotWake {
+impl Wake for SubtaskWake {
     fn wake(&self) {
         self.notify();
     }
@@ -60,8 +60,40 @@ impl Placement {
     }
 }
 
+/// A subtask with what wakes its thread for it.
+pub struct SlotSubtask {
+    wake: Arc<SubtaskWake>,
+    subtask: Subtask,
+    /// It was in the middle of something.
+    again: bool,
+    /// It wants to be stepped then, whether anything has arrived or not.
+    deadline: Option<Moment>,
+}
+
+impl SlotSubtask {
+    /// A subtask that was not stepped yet.
+    pub fn new(wake: Arc<SubtaskWake>, subtask: Subtask) -> Self {
+        Self { wake, subtask, again: false, deadline: None }
+    }
+
+    fn is_due(&self, now: Moment) -> bool {
+        // Taken in any case: what has arrived is seen by this step.
+        self.wake.take() || self.again || self.deadline.is_some_and(|at| now >= at)
+    }
+
+    fn step(&mut self) {
+        let step = self.subtask.step();
+        self.again = step == Step::Progress;
+        self.deadline = match step {
+            Step::Blocked(deadline) => deadline,
+            // Kept until the attempt ends: its channels stay open.
+            Step::Progress | Step::Finished => None,
+        };
+    }
+}
+
 /// Builds the subtasks of one thread on that thread.
-pub type BuildSubtasks = Box<dyn FnOnce() -> Result<Vec<Subtask>, EngineError> + Send>;
+pub type BuildSubtasks = Box<dyn FnOnce() -> Result<Vec<SlotSubtask>, EngineError> + Send>;
 
 /// The thread of some slots, before its subtasks are known: its waker can be handed to those who send to it.
 pub struct SlotThread {
@@ -106,9 +138,9 @@ impl SlotPool {
         self.threads.is_empty()
     }
 
-    /// Wakes a thread.
-    pub fn waker(&self, thread: usize) -> Arc<dyn Wake> {
-        Arc::clone(&self.threads[thread].wake) as Arc<dyn Wake>
+    /// Wakes a thread for one subtask.
+    pub fn waker(&self, thread: usize) -> Arc<SubtaskWake> {
+        Arc::new(SubtaskWake::new(Arc::clone(&self.threads[thread].wake)))
     }
 
     /// Hands each thread its subtasks to build, and waits until all are built.
@@ -179,26 +211,25 @@ fn start_thread(
     Ok(SlotThread { wake, build, built, thread })
 }
 
-/// Steps in turn; parks when a whole round brought nothing.
-fn step_all(mut subtasks: Vec<Subtask>, wake: &SlotWake, clock: &SharedClock, stop: &AtomicBool) {
+/// Steps in turn those that are due; parks when a whole round brought nothing.
+fn step_all(mut subtasks: Vec<SlotSubtask>, wake: &SlotWake, clock: &SharedClock, stop: &AtomicBool) {
+    let mut all_stepped_at = clock.now();
     while !stop.load(Ordering::Acquire) {
-        let mut progress = false;
-        let mut deadline: Option<Moment> = None;
-        let mut finished = 0;
-        for subtask in &mut subtasks {
-            match subtask.step() {
-                Step::Progress => progress = true,
-                Step::Finished => finished += 1,
-                Step::Blocked(None) => {}
-                Step::Blocked(Some(at)) => deadline = Some(deadline.map_or(at, |d| d.min(at))),
-            }
+        let now = clock.now();
+        let all = now >= all_stepped_at + PARK_MAX;
+        if all {
+            all_stepped_at = now;
         }
-        if finished == subtasks.len() {
-            // Kept until the attempt ends: their channels stay open.
-            wake.park(PARK_MAX);
-        } else if !progress {
-            let left = deadline.map(|at| at.saturating_sub(clock.now()));
-            wake.park(left.map_or(PARK_MAX, |left| left.min(PARK_MAX)));
+        let (mut progress, mut until) = (false, all_stepped_at + PARK_MAX);
+        for subtask in &mut subtasks {
+            if subtask.is_due(now) || all {
+                subtask.step();
+            }
+            progress |= subtask.again;
+            until = subtask.deadline.map_or(until, |at| at.min(until));
+        }
+        if !progress {
+            wake.park(until.saturating_sub(clock.now()));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How a slot's thread parks when none of its subtasks can move, and how others wake it.
+//! How a slot's thread parks when none of its subtasks can move, and how others wake it for one of them.
 //!
 //! One byte has three values: *running*, *notified*, *parked*. A waker swaps in *notified* and unparks the thread if it was *parked*.
 //! Parking is one compare-and-exchange from *running* to *parked*: it fails if anything was notified since the last park, so what
@@ -6,10 +6,14 @@
 //! one byte, so they have one order, and the element that a waker put into a queue before its swap is seen by whoever reads that
 //! swap. A notification that came while the thread was stepping costs one more round, never a lost wake-up.
 //!
+//! A thread with hundreds of subtasks steps only those for which something has arrived: each has a byte of its own, which a waker
+//! sets *before* it notifies the thread. To the thread that byte is one more thing that can arrive, so the same argument holds.
+//!
 //! Checked with `loom`, on this file: `tests/loom` (the form with a load and a store in place of the exchange loses wake-ups there).
 //!
-//! Owns: the byte and the thread. Does not own: queues. Runs on: any thread wakes, the slot's thread parks.
+//! Owns: the bytes and the thread. Does not own: queues. Runs on: any thread wakes, the slot's thread parks.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::sync::{AtomicU8, Ordering, Thread, broken, current, park_timeout};
@@ -54,5 +58,30 @@ impl SlotWake {
             park_timeout(span);
         }
         self.state.swap(RUNNING, Ordering::AcqRel);
+    }
+}
+
+/// Wakes a slot's thread for one of its subtasks.
+#[derive(Debug)]
+pub struct SubtaskWake {
+    ready: AtomicU8,
+    slot: Arc<SlotWake>,
+}
+
+impl SubtaskWake {
+    /// For a subtask that has not been stepped yet: it is ready.
+    pub fn new(slot: Arc<SlotWake>) -> Self {
+        Self { ready: AtomicU8::new(NOTIFIED), slot }
+    }
+
+    /// Says that something has arrived for the subtask. From any thread.
+    pub fn notify(&self) {
+        self.ready.swap(NOTIFIED, Ordering::AcqRel);
+        self.slot.notify();
+    }
+
+    /// Whether anything has arrived since the last call. On the slot's thread, right before the step.
+    pub fn take(&self) -> bool {
+        self.ready.swap(RUNNING, Ordering::AcqRel) == NOTIFIED
     }
 }

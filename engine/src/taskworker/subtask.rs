@@ -37,9 +37,12 @@ pub enum Step {
 }
 
 /// Mail that fits into a subtask's mailbox: triggers, assignments and notifications; data never goes through it.
-pub const MAIL_CAPACITY: usize = 256;
+pub const MAIL_CAPACITY: usize = 64;
 /// Reports of all subtasks that fit into the job manager's inbox.
 pub const REPORT_CAPACITY: usize = 4_096;
+
+/// Between two looks at an inbox that was full.
+const REPORT_PAUSE: Duration = Duration::from_millis(1);
 
 /// Between two reports of progress.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(50);
@@ -150,7 +153,7 @@ impl Subtask {
     /// One step. A panic of user code is caught here and becomes the subtask's failure.
     pub fn step(&mut self) -> Step {
         if self.life == Life::Done {
-            return if self.send_reports() { Step::Finished } else { Step::Blocked(None) };
+            return if self.send_reports() { Step::Finished } else { self.wait_for_master(None) };
         }
         self.cx.now = self.clock.now();
         self.cx.next_deadline = None;
@@ -161,8 +164,20 @@ impl Subtask {
             Err(panic) if panic.is::<crate::fault::SimulatedCrash>() => std::panic::resume_unwind(panic),
             Err(panic) => self.fail(self.panicked(panic.as_ref())),
         };
-        self.send_reports();
-        step
+        if self.checkpointer.is_busy() {
+            self.checkpointer.note_step(self.clock.now().saturating_sub(self.cx.now));
+        }
+        match step {
+            _ if self.send_reports() => step,
+            Step::Blocked(deadline) => self.wait_for_master(deadline),
+            Step::Progress | Step::Finished => step,
+        }
+    }
+
+    /// The job manager's inbox is full; it wakes nobody when there is room again.
+    fn wait_for_master(&self, deadline: Option<Moment>) -> Step {
+        let again = self.clock.now() + REPORT_PAUSE;
+        Step::Blocked(Some(deadline.map_or(again, |at| at.min(again))))
     }
 
     fn panicked(&self, panic: &(dyn std::any::Any + Send)) -> TaskFailure {
@@ -254,7 +269,7 @@ impl Subtask {
         self.head.chain().snapshot(barrier, &mut parts, &mut self.cx)?;
         fault_point!("snapshot.freeze.after");
         let first = self.first_barrier.take().unwrap_or(aligned);
-        let times = BarrierTimes { first, aligned, frozen: self.clock.now() };
+        let times = BarrierTimes { step: self.cx.now, first, aligned, frozen: self.clock.now() };
         self.checkpointer.begin(barrier, parts, self.ended, times);
         Ok(())
     }

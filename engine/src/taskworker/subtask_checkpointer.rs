@@ -82,6 +82,8 @@ enum UploadedWhat {
 /// What is known of a barrier besides its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct BarrierTimes {
+    /// When the step that took the snapshot began.
+    pub step: Moment,
     /// When the first barrier came.
     pub first: Moment,
     /// When the last one came.
@@ -111,6 +113,7 @@ impl SubtaskCheckpointer {
             sync_us: micros(times.frozen.saturating_sub(times.aligned)),
             async_us: 0,
             size_bytes: 0,
+            longest_step_us: micros(times.frozen.saturating_sub(times.step)),
         };
         self.in_flight.push(InFlight {
             id: barrier.id,
@@ -136,6 +139,18 @@ impl SubtaskCheckpointer {
     /// Forgets a checkpoint: it was given up, or a newer one is complete.
     pub fn forget_up_to(&mut self, id: CheckpointId) {
         self.in_flight.retain(|e| e.id > id);
+    }
+
+    /// Whether any checkpoint is in flight here.
+    pub fn is_busy(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
+    /// A step of the subtask has taken so long, the one that froze included.
+    pub fn note_step(&mut self, took: Moment) {
+        for entry in &mut self.in_flight {
+            entry.stats.longest_step_us = entry.stats.longest_step_us.max(micros(took));
+        }
     }
 
     fn add_part(&mut self, id: CheckpointId, part: OperatorPart, first: bool) {

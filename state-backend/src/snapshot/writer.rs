@@ -62,7 +62,7 @@ impl StateFileWriter {
     /// Begins the section of one state; nothing is added before it is finished.
     pub fn section(&mut self, descriptor: &StateDescriptor) -> SectionWriter<'_> {
         let groups = (0..self.header.range.len()).map(|_| GroupBuffer::default()).collect();
-        SectionWriter { descriptor: descriptor.clone(), groups, scratch: Vec::new(), file: self }
+        SectionWriter { descriptor: descriptor.clone(), groups, file: self }
     }
 
     /// The bytes of the file.
@@ -82,7 +82,6 @@ pub struct SectionWriter<'f> {
     file: &'f mut StateFileWriter,
     descriptor: StateDescriptor,
     groups: Vec<GroupBuffer>,
-    scratch: Vec<u8>,
 }
 
 impl SectionWriter<'_> {
@@ -99,9 +98,9 @@ impl SectionWriter<'_> {
         debug_assert!(header.range.contains(group), "a table holds only keys of its own groups");
         let buffer = &mut self.groups[usize::from(group.0 - header.range.start)];
         buffer.entries += 1;
-        append(&mut buffer.bytes, &mut self.scratch, key);
-        append(&mut buffer.bytes, &mut self.scratch, namespace);
-        append(&mut buffer.bytes, &mut self.scratch, value);
+        append(&mut buffer.bytes, key);
+        append(&mut buffer.bytes, namespace);
+        append(&mut buffer.bytes, value);
     }
 
     /// Adds the section to the file.
@@ -123,15 +122,47 @@ impl SectionWriter<'_> {
     }
 }
 
-/// Appends what `fill` writes, after its length.
-fn append(out: &mut Vec<u8>, scratch: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
-    scratch.clear();
-    fill(scratch);
-    let mut length = scratch.len();
+/// Appends what `fill` writes, after its length: in place where the length is one byte, which it mostly is.
+fn append(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    out.push(0);
+    fill(out);
+    let mut length = out.len() - at - 1;
+    let mut place = at;
     while length >= 0x80 {
-        out.push((length as u8 & 0x7F) | 0x80);
+        let low = (length as u8 & 0x7F) | 0x80;
+        if place == at {
+            out[at] = low
+        } else {
+            out.insert(place, low)
+        }
+        place += 1;
         length >>= 7;
     }
-    out.push(length as u8);
-    out.extend_from_slice(scratch);
+    if place == at { out[at] = length as u8 } else { out.insert(place, length as u8) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_stands_in_front_of_what_was_written_whatever_its_size() {
+        for size in [0, 1, 127, 128, 129, 16_383, 16_384, 70_000] {
+            let mut out = vec![9, 9];
+            append(&mut out, |out| out.extend(std::iter::repeat_n(7, size)));
+            let (mut length, mut shift, mut at) = (0, 0, 2);
+            loop {
+                length |= usize::from(out[at] & 0x7F) << shift;
+                at += 1;
+                shift += 7;
+                if out[at - 1] & 0x80 == 0 {
+                    break;
+                }
+            }
+            assert_eq!(length, size);
+            assert_eq!(out[..2], [9, 9]);
+            assert!(out.len() == at + size && out[at..].iter().all(|byte| *byte == 7));
+        }
+    }
 }

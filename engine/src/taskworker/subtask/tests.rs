@@ -21,6 +21,16 @@ struct Log {
     source_mail: Vec<&'static str>,
     barriers: Vec<CheckpointBarrier>,
     panics: bool,
+    /// What each call of the chain takes.
+    takes: Duration,
+    /// The snapshot's part comes later; in the next poll, once it is told so.
+    late: bool,
+    late_parts: Vec<(CheckpointId, OperatorPart)>,
+}
+
+fn part(comes_later: bool) -> OperatorPart {
+    let uid = crate::ids::OperatorUid::from("sink");
+    OperatorPart { uid, keyed: None, lists: Vec::new(), ended: false, comes_later }
 }
 
 struct TestHead {
@@ -28,11 +38,12 @@ struct TestHead {
     chain: TestChain,
 }
 
-struct TestChain(Rc<RefCell<Log>>);
+struct TestChain(Rc<RefCell<Log>>, Arc<ManualClock>);
 
 impl AnyStage for TestChain {
     fn resume(&mut self, cx: &mut StageContext) -> Result<Flow, TaskFailure> {
         cx.operator = Arc::from("test operator");
+        self.1.advance(self.0.borrow().takes);
         assert!(!self.0.borrow().panics, "user code went wrong");
         Ok(if self.0.borrow().blocked { Flow::Blocked } else { Flow::Idle })
     }
@@ -40,10 +51,13 @@ impl AnyStage for TestChain {
     fn snapshot(
         &mut self,
         barrier: &CheckpointBarrier,
-        _parts: &mut Vec<OperatorPart>,
+        parts: &mut Vec<OperatorPart>,
         _cx: &mut StageContext,
     ) -> Result<(), TaskFailure> {
-        self.0.borrow_mut().snapshots.push(barrier.id.0);
+        let mut log = self.0.borrow_mut();
+        log.snapshots.push(barrier.id.0);
+        self.1.advance(log.takes);
+        parts.extend(log.late.then(|| part(true)));
         Ok(())
     }
 
@@ -52,7 +66,8 @@ impl AnyStage for TestChain {
         Ok(())
     }
 
-    fn poll(&mut self, _cx: &mut StageContext) -> Result<bool, TaskFailure> {
+    fn poll(&mut self, cx: &mut StageContext) -> Result<bool, TaskFailure> {
+        cx.late_parts.append(&mut self.0.borrow_mut().late_parts);
         Ok(false)
     }
 
@@ -132,7 +147,9 @@ fn bench() -> Bench {
     let (reports_tx, reports) = crossbeam_channel::bounded(64);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let io = crate::io::TokioIo::shared(runtime.handle().clone());
-    let head = TestHead { log: Rc::clone(&log), chain: TestChain(Rc::clone(&log)) };
+    let clock = ManualClock::shared();
+    let chain = TestChain(Rc::clone(&log), Arc::clone(&clock));
+    let head = TestHead { log: Rc::clone(&log), chain };
     let subtask = Subtask::new(SubtaskSetup {
         id: SubtaskId { vertex: crate::ids::VertexId(0), index: 0 },
         name: "test[0]".into(),
@@ -142,7 +159,7 @@ fn bench() -> Bench {
         mail,
         reports: reports_tx,
         master: Arc::new(NoWake),
-        clock: ManualClock::shared(),
+        clock,
         checkpointer: CheckpointerSetup {
             subtask: 0,
             attempt: ATTEMPT,
@@ -249,4 +266,40 @@ fn a_subtask_without_sinks_cancels_and_finishes_when_told() {
     bench.send(ATTEMPT, None, MailBody::Cancel { newest_completed: CheckpointId(0) });
     bench.subtask.step();
     assert!(bench.reports().iter().any(|e| matches!(e, TaskEvent::Canceled)));
+}
+
+fn longest_step_ms(bench: &Bench) -> Option<u64> {
+    let acked =
+        |e| if let TaskEvent::Acknowledge(ack) = e { Some(ack.stats.longest_step_us / 1_000) } else { None };
+    bench.reports().into_iter().find_map(acked)
+}
+
+#[test]
+fn the_longest_step_counts_from_the_snapshot_to_the_acknowledgement() {
+    let mut bench = bench();
+    let takes = |bench: &Bench, ms| bench.log.borrow_mut().takes = Duration::from_millis(ms);
+    takes(&bench, 50);
+    bench.subtask.step();
+    takes(&bench, 2);
+    bench.log.borrow_mut().barriers.push(barrier(1, 0));
+    bench.subtask.step();
+    assert_eq!(
+        longest_step_ms(&bench),
+        Some(4),
+        "acknowledged in the step of the snapshot: it resumes, then freezes"
+    );
+
+    bench.log.borrow_mut().late = true;
+    bench.log.borrow_mut().barriers.push(barrier(2, 1));
+    bench.subtask.step();
+    takes(&bench, 9);
+    bench.subtask.step();
+    takes(&bench, 1);
+    assert_eq!(longest_step_ms(&bench), None);
+    bench.log.borrow_mut().late_parts.push((CheckpointId(2), part(false)));
+    bench.subtask.step();
+    takes(&bench, 70);
+    bench.subtask.step();
+    let longest = longest_step_ms(&bench).unwrap();
+    assert!((9..=18).contains(&longest), "{longest} ms");
 }

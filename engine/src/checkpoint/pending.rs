@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::checkpoint::failure_manager::FailureReason;
 use crate::checkpoint::manifest::{Manifest, OperatorState, OperatorSubtaskState};
 use crate::checkpoint::plan::CheckpointPlan;
-use crate::checkpoint::stats::{CheckpointOutcome, CheckpointStats, SlowestSubtask};
+use crate::checkpoint::stats::{CheckpointOutcome, CheckpointStats, SubtaskPart};
 use crate::clock::Moment;
 use crate::element::CheckpointBarrier;
 use crate::ids::{AttemptId, JobName, Lineage, LogId, OperatorUid, SubtaskId};
@@ -133,8 +133,11 @@ impl PendingCheckpoint {
     }
 
     fn stats(&self, now: Moment, outcome: CheckpointOutcome) -> CheckpointStats {
-        let after = |a: &Acknowledgement| a.at.saturating_sub(self.what.at);
-        let slowest = self.acks.iter().max_by_key(|(_, a)| a.at);
+        let part = |(subtask, a): (&SubtaskId, &Acknowledgement)| SubtaskPart {
+            subtask: *subtask,
+            after: a.at.saturating_sub(self.what.at),
+            costs: a.ack.stats,
+        };
         CheckpointStats {
             id: self.what.barrier.id,
             kind: self.what.barrier.kind,
@@ -142,11 +145,9 @@ impl PendingCheckpoint {
             size_bytes: self.acks.values().map(|a| a.ack.stats.size_bytes).sum(),
             acknowledged: self.acks.len(),
             asked: self.acks.len() + self.missing.len(),
-            slowest: slowest.map(|(s, a)| SlowestSubtask {
-                subtask: *s,
-                after: after(a),
-                costs: a.ack.stats,
-            }),
+            slowest: self.acks.iter().max_by_key(|(_, a)| a.at).map(part),
+            subtasks: self.acks.iter().map(part).collect(),
+            missing: self.missing.iter().copied().collect(),
             outcome,
         }
     }

@@ -26,14 +26,18 @@ pub struct CheckpointStats {
     /// How many were asked.
     pub asked: usize,
     /// The last one to acknowledge.
-    pub slowest: Option<SlowestSubtask>,
+    pub slowest: Option<SubtaskPart>,
+    /// Every one that acknowledged.
+    pub subtasks: Vec<SubtaskPart>,
+    /// Those that did not.
+    pub missing: Vec<SubtaskId>,
     /// How it ended.
     pub outcome: CheckpointOutcome,
 }
 
-/// The last subtask to acknowledge.
+/// A subtask's part of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlowestSubtask {
+pub struct SubtaskPart {
     /// Which.
     pub subtask: SubtaskId,
     /// From the trigger to its acknowledgement.

@@ -126,10 +126,7 @@ impl LocalRunner {
         result
     }
 
-    fn run_to_the_end(
-        &mut self,
-        mut watch: impl FnMut(&ExecutionNotice),
-    ) -> Result<JobOutcome, EngineError> {
+    fn run_to_the_end(&mut self, mut watch: impl FnMut(&ExecutionNotice)) -> Result<JobOutcome, EngineError> {
         let mut cancel_by = None;
         loop {
             self.answer();

@@ -24,7 +24,9 @@ pub enum FsckError {
         source: io::Error,
     },
     /// Nothing of a job lies there.
-    #[error("{url} is no checkpoint folder: it has no log\n  help: name the folder that the job was given as --checkpoints")]
+    #[error(
+        "{url} is no checkpoint folder: it has no log\n  help: name the folder that the job was given as --checkpoints"
+    )]
     NoFolder {
         /// What was given.
         url: String,

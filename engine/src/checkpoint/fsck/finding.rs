@@ -142,7 +142,9 @@ impl fmt::Display for Finding {
             Self::HalfWritten { path, size_bytes, .. } => {
                 write!(f, "{path}: {size_bytes} bytes left by a put that was cut short")
             }
-            Self::PreflightLeft { path } => write!(f, "{path}: left by a start that died while it tried out the store"),
+            Self::PreflightLeft { path } => {
+                write!(f, "{path}: left by a start that died while it tried out the store")
+            }
         }
     }
 }

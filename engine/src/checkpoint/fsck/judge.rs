@@ -11,9 +11,7 @@ use std::collections::BTreeSet;
 use super::finding::Finding;
 use super::folder::CheckpointFolder;
 use crate::checkpoint::cleaner::attempt_in;
-use crate::checkpoint::commit_log::{
-    ClaimBase, EntryBody, EnvelopeError, IDENTITY_PATH, Listing, RestorePoint,
-};
+use crate::checkpoint::commit_log::{EntryBody, EnvelopeError, IDENTITY_PATH, Listing, RestorePoint};
 use crate::ids::{AttemptId, EntryNumber};
 
 /// Folder of the preflight's objects.
@@ -64,7 +62,8 @@ fn missing_entries(folder: &CheckpointFolder, findings: &mut Vec<Finding>) {
 fn left_files(folder: &CheckpointFolder, alive: bool, findings: &mut Vec<Finding>) {
     let named = named_files(&folder.listing);
     let newest = newest_claim(&folder.listing);
-    let under_way = |attempt: Option<AttemptId>| alive && attempt.is_none_or(|attempt| Some(attempt) >= newest);
+    let under_way =
+        |attempt: Option<AttemptId>| alive && attempt.is_none_or(|attempt| Some(attempt) >= newest);
     for file in &folder.files {
         let (path, size_bytes, attempt) = (file.path.clone(), file.size_bytes, attempt_in(&file.path));
         let found = match attempt {
@@ -128,9 +127,8 @@ pub(super) fn is_of_an_attempt(path: &str) -> bool {
 
 /// On local disk a put writes `name#1`, or another number, and links it to its name when it is whole.
 fn is_half_written(path: &str) -> bool {
-    path.rsplit_once('#').is_some_and(|(_, number)| {
-        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
-    })
+    path.rsplit_once('#')
+        .is_some_and(|(_, number)| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn named_files(listing: &Listing) -> BTreeSet<&str> {
@@ -152,14 +150,5 @@ impl CheckpointFolder {
                 || is_half_written(path)
         };
         self.files.iter().map(|file| file.path.as_str()).filter(|path| !ours(path)).collect()
-    }
-
-    /// What a claim restores, in words.
-    pub fn base_in_words(base: ClaimBase) -> String {
-        match base {
-            ClaimBase::Latest => "restores the newest checkpoint".to_owned(),
-            ClaimBase::None => "begins anew".to_owned(),
-            ClaimBase::Entry(number) => format!("goes back to entry {number}"),
-        }
     }
 }

@@ -39,7 +39,10 @@ pub(super) async fn check(
     storage: &CheckpointStorage,
     checkpoints: &[CompletedCheckpoint],
 ) -> Result<Checked, FsckError> {
-    let mut checked = Checked { checkpoints: checkpoints.iter().map(CompletedCheckpoint::id).collect(), ..Checked::default() };
+    let mut checked = Checked {
+        checkpoints: checkpoints.iter().map(CompletedCheckpoint::id).collect(),
+        ..Checked::default()
+    };
     let mut files: BTreeMap<&str, Named<'_>> = BTreeMap::new();
     for checkpoint in checkpoints {
         for state in checkpoint.manifest.operators.iter().flat_map(|o| &o.subtasks) {
@@ -84,7 +87,11 @@ fn check_inline(state: &OperatorSubtaskState, checkpoint: CheckpointId, findings
         let StateBlob::Inline(bytes) = &list.blob else { continue };
         let path = format!("list state \"{}\" of \"{}\"", list.name, state.uid);
         if let Err(error) = check_list(&path, bytes) {
-            findings.push(Finding::DamagedState { why: chain_text(&error), path, checkpoints: vec![checkpoint] });
+            findings.push(Finding::DamagedState {
+                why: chain_text(&error),
+                path,
+                checkpoints: vec![checkpoint],
+            });
         }
     }
 }

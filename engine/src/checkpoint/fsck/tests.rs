@@ -203,8 +203,7 @@ fn only_left_overs_of_attempts_that_are_over_are_deleted() {
     let half = ["3-4/total-0#1", "log/00000000000000000006#1"];
     half.iter().for_each(|path| scene.put_raw(path, b"half"));
     scene.put("notes.txt", "mine");
-    let found: Vec<_> =
-        scene.check(false).iter().filter_map(|f| f.path().map(str::to_owned)).collect();
+    let found: Vec<_> = scene.check(false).iter().filter_map(|f| f.path().map(str::to_owned)).collect();
     assert_eq!(found, [half[0], left[0], left[1], left[3], half[1], left[2]]);
     assert_eq!(scene.look().foreign(), ["notes.txt"]);
     // While the job lives, what its attempt has under way is no finding.
@@ -214,7 +213,10 @@ fn only_left_overs_of_attempts_that_are_over_are_deleted() {
     assert_eq!(scene.delete(false), [left[0]], "attempt 4 may be alive somewhere else");
     assert_eq!(scene.delete(true), [half[0], left[1], half[1], left[2]]);
     let after = scene.check(false);
-    assert!(matches!(&after[..], [Finding::Orphan { attempt: AttemptId(9), .. }]), "no claim is known: {after:?}");
+    assert!(
+        matches!(&after[..], [Finding::Orphan { attempt: AttemptId(9), .. }]),
+        "no claim is known: {after:?}"
+    );
     for kept in ["2-1/total-0", "3-4/total-0", "notes.txt"] {
         assert!(scene.folder.path().join(kept).is_file(), "{kept}");
     }

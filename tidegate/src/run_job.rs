@@ -70,6 +70,10 @@ where
     F: FnOnce(&StreamEnvironment) -> Result<(), JobError>,
 {
     settings.check()?;
+    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for (name, like) in RunSettings::mistyped_variables(variables) {
+        tracing::warn!("{name} is no setting and changes nothing; did you mean {like}?");
+    }
     fault::arm_from_env()?;
     let graph = graph(name, settings, build)?;
     let storage = match (&settings.checkpoints, settings.mode) {

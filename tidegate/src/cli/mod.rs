@@ -24,7 +24,7 @@ use crate::trace::log_to_stderr;
 
 /// A stream processor with exactly-once that you can check.
 #[derive(Debug, Parser)]
-#[command(name = "tidegate", version, arg_required_else_help = true)]
+#[command(name = "tidegate", bin_name = "tidegate", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -24,6 +24,9 @@ const CONNECTIONS_MAX: usize = 32;
 /// How long the end of the process is held up for answers under way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// After a connection that could not be accepted.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
+
 /// Whoever has the answers. A call may block until something has happened.
 pub(crate) trait Host: Send + Sync + 'static {
     /// Answers a question; `control` is where this process answers.
@@ -165,8 +168,11 @@ fn serve<H: Host>(listener: &Listener, shared: &Arc<Shared>, host: &Arc<H>, at: 
         if shared.over.load(Ordering::Acquire) {
             return;
         }
-        // One that hangs up while it comes in does not concern the others.
-        let Ok(stream) = accepted else { continue };
+        let Ok(stream) = accepted else {
+            // One that hangs up while it comes in does not concern the others; a process without free files has to wait.
+            std::thread::park_timeout(ACCEPT_AGAIN);
+            continue;
+        };
         let mut admitted = false;
         shared.change(|count| {
             admitted = count.connections < CONNECTIONS_MAX;

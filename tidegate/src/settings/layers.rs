@@ -17,6 +17,10 @@ use serde::Serialize;
 
 use super::SettingValues;
 use super::file::{self, SettingsFileError};
+use crate::nearest::nearest;
+
+/// Variables that are no settings.
+const OTHER_VARIABLES: [&str; 3] = ["TIDEGATE_LOG", "TIDEGATE_FAULT", "TIDEGATE_RUNTIME_DIR"];
 
 /// Settings of a run, of all layers. Flatten them into a command line of your own, or let [`crate::launch`] do it.
 #[derive(Debug, Clone)]
@@ -68,6 +72,19 @@ impl RunSettings {
     /// Every setting with its value, and where that came from.
     pub fn effective(&self) -> &[EffectiveSetting] {
         &self.effective
+    }
+
+    /// Variables that look like a mistyped setting, each with the one that it looks like: `TIDEGATE_PARALELISM`.
+    pub(crate) fn mistyped_variables(names: impl Iterator<Item = String>) -> Vec<(String, String)> {
+        let command = SettingValues::augment_args(Command::new("settings"));
+        let variables = command.get_arguments().filter_map(|arg| arg.get_env());
+        let known: Vec<String> = variables.map(|name| name.to_string_lossy().into_owned()).collect();
+        let ours = |name: &String| name.starts_with("TIDEGATE_") && !known.contains(name);
+        let pair = |name: String| {
+            let like = nearest(&name, known.iter().map(String::as_str))?.to_owned();
+            (!OTHER_VARIABLES.contains(&name.as_str())).then_some((name, like))
+        };
+        names.filter(ours).filter_map(pair).collect()
     }
 
     fn of(matches: &ArgMatches) -> Result<Self, clap::Error> {

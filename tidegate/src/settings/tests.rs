@@ -104,3 +104,17 @@ fn flags_without_a_value_are_true() {
     let settings = parse(&["--json", "--rewind", "--checkpoints", "c", "--restore", "c#1"]).unwrap();
     assert!(settings.json && settings.rewind && !settings.take_over);
 }
+
+#[test]
+fn a_variable_that_looks_like_a_setting_is_noticed() {
+    let names = [
+        "TIDEGATE_PARALELISM",
+        "TIDEGATE_MODE",
+        "TIDEGATE_LOG",
+        "TIDEGATE_FAULT",
+        "PATH",
+        "TIDEGATE_OF_MY_OWN",
+    ];
+    let mistyped = RunSettings::mistyped_variables(names.into_iter().map(str::to_owned));
+    assert_eq!(mistyped, [("TIDEGATE_PARALELISM".to_owned(), "TIDEGATE_PARALLELISM".to_owned())]);
+}

@@ -88,4 +88,5 @@ pub use settings::{
 };
 pub use tidegate_engine::execution::JobOutcome;
 pub use tidegate_engine::operator::pipe;
+pub use tidegate_engine::testkit;
 pub use trace::log_to_stderr;

@@ -2,6 +2,8 @@
 //!
 //! Owns: the words and their fields, for both sides. Does not own: sockets. Runs on: plain data.
 
+use std::cmp::Reverse;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -237,7 +239,7 @@ impl CheckpointReport {
             CheckpointOutcome::Failed(reason) => (Some(reason.in_words(plan)), None),
         };
         let mut subtasks: Vec<_> = stats.subtasks.iter().map(|part| SubtaskReport::of(part, plan)).collect();
-        subtasks.sort_by(|one, other| other.duration_us.cmp(&one.duration_us));
+        subtasks.sort_by_key(|part| Reverse(part.duration_us));
         Self {
             id: stats.id.0,
             attempt: record.attempt.0,
@@ -272,27 +274,26 @@ fn micros(span: std::time::Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A question's line, or what to answer to one that is none.
-pub(crate) fn read_question(line: &str) -> Result<Ask, Answer> {
-    let refused = |reason| Answer::Refused { reason };
+/// A question from its line.
+///
+/// # Errors
+/// Why it is none, in words that go back as [`Answer::Refused`].
+pub(crate) fn read_question(line: &str) -> Result<Ask, String> {
     let value: Value =
-        serde_json::from_str(line).map_err(|error| refused(format!("this is no line of JSON: {error}")))?;
+        serde_json::from_str(line).map_err(|error| format!("this is no line of JSON: {error}"))?;
     match value.get("v").and_then(Value::as_u64) {
         Some(VERSION) => {}
         Some(other) => {
             let own = env!("CARGO_PKG_VERSION");
-            let reason = format!(
+            return Err(format!(
                 "tidegate {own} speaks version {VERSION} of the control protocol, and was asked in version {other}; use the \
                  `tidegate` that the job was built with"
-            );
-            return Err(refused(reason));
+            ));
         }
-        None => {
-            return Err(refused("a question has its version, as in {\"v\":1,\"ask\":\"status\"}".to_owned()));
-        }
+        None => return Err("a question has its version, as in {\"v\":1,\"ask\":\"status\"}".to_owned()),
     }
     let question: Result<Question, _> = serde_json::from_value(value);
-    question.map(|question| question.ask).map_err(|error| refused(format!("this is no question: {error}")))
+    question.map(|question| question.ask).map_err(|error| format!("this is no question: {error}"))
 }
 
 /// The line of an answer.
@@ -327,10 +328,7 @@ mod tests {
 
     #[test]
     fn what_is_no_question_of_this_version_is_refused_with_a_reason() {
-        let refused = |line: &str| match read_question(line) {
-            Err(Answer::Refused { reason }) => reason,
-            other => panic!("{other:?}"),
-        };
+        let refused = |line: &str| read_question(line).unwrap_err();
         assert!(refused("ping").contains("no line of JSON"));
         assert!(refused("{\"v\":2,\"ask\":\"status\"}").contains("asked in version 2"));
         assert!(refused("{\"ask\":\"status\"}").contains("has its version"));

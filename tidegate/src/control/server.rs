@@ -207,7 +207,7 @@ fn converse(stream: &Stream, shared: &Shared, host: &dyn Host, at: &[String]) ->
         shared.change(|count| count.owed += 1);
         let answer = match read_question(String::from_utf8_lossy(&line).trim_end()) {
             Ok(ask) => host.answer(ask, at),
-            Err(refused) => refused,
+            Err(reason) => Answer::Refused { reason },
         };
         let written = { stream }.write_all(&write_answer(answer));
         shared.change(|count| count.owed -= 1);

@@ -116,7 +116,7 @@ pub enum EngineError {
     #[error(transparent)]
     Restore(Box<crate::taskworker::restore::RestoreError>),
     /// A subtask failed and no restart strategy applies any more.
-    #[error("job \"{job}\" failed after {attempts} attempts: {cause}")]
+    #[error("job \"{job}\" failed after {attempts} attempt{}: {cause}", if *attempts == 1 { "" } else { "s" })]
     JobFailed {
         /// The job.
         job: JobName,

@@ -45,7 +45,7 @@ fn a_broken_line_is_named_and_once_mended_the_job_goes_on() {
         .map(|(index, line)| if index == 99 { "{\"order_id\":oops" } else { line })
         .collect();
     std::fs::write(&part, broken.join("\n") + "\n").unwrap();
-    refused(scenario.run(3, &[]), 1, &["part-1.jsonl:100:13", "skip broken lines"]);
+    refused(scenario.run(3, &[]), 1, &["part-1.jsonl:100:13", "--broken-lines skip"]);
 
     let output = scenario
         .orders(&["run", "--source=files:in", "--sink=blackhole", "--mode=none", "--broken-lines=skip"])

@@ -115,3 +115,20 @@ fn verify_is_status_0_only_when_all_tables_agree() {
     let json: serde_json::Value = serde_json::from_slice(&doubled.stdout).unwrap();
     assert_eq!((json["ok"].as_bool(), json["duplicates"].as_u64()), (Some(false), Some(1)));
 }
+
+#[test]
+fn explain_shows_the_job_and_runs_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(orders(folder.path(), &GENERATE).status.success());
+    let job = ["explain", "--source", "files:in", "--sink", "sqlite:out.sqlite", "--checkpoints", "c"];
+    let words = orders(folder.path(), &job);
+    assert!(words.status.success(), "{}", stderr(&words));
+    let words = String::from_utf8_lossy(&words.stdout).into_owned();
+    for part in ["job \"orders\"", "totals (ValueState<Totals>)", "sink in two phases", "checkpoints "] {
+        assert!(words.contains(part), "no {part:?} in {words}");
+    }
+    let json = orders(folder.path(), &[&job[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!((json["job"].as_str(), json["key_groups"].as_u64()), (Some("orders"), Some(128)));
+    assert!(!folder.path().join("out.sqlite").exists() && !folder.path().join("c").exists());
+}

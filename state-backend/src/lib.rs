@@ -35,7 +35,7 @@ pub use descriptor::{StateDescriptor, StateKind};
 pub use error::{FileDefect, StateError};
 pub use hashmap::{TIMERS_STATE, TimerTable};
 pub use key_group::{KeyGroup, KeyGroupRange, MaxParallelism, key_group_of, range_of, subtask_of};
-pub use operator_state::{Redistribution, decode_list, encode_list, redistribute};
+pub use operator_state::{Redistribution, check_list, decode_list, encode_list, redistribute};
 pub use schema::{Schema, SchemaMismatch};
 pub use snapshot::{FrozenTable, StateFileReader, StateFileWriter, write_state_file};
 pub use state::{ListState, MapState, ValueState};

@@ -66,12 +66,7 @@ pub fn encode_list<T: StateType>(items: &[T]) -> Vec<u8> {
 /// # Errors
 /// When the blob is empty, torn or changed, or its items are of another type.
 pub fn decode_list<T: StateType>(bytes: &[u8]) -> Result<Vec<T>, StateError> {
-    let (header, mut body) = unseal::<Header>(&OPERATOR_LIST, BLOB, bytes)?;
-    let found = hash_bytes(body);
-    if found != header.checksum {
-        let source = Box::new(FileDefect::WrongChecksum { expected: header.checksum, found });
-        return Err(StateError::DamagedFile { file: BLOB.into(), section: "items".into(), source });
-    }
+    let (header, mut body) = open_list(BLOB, bytes)?;
     let undecodable = |source| StateError::Undecodable {
         file: BLOB.into(),
         section: "the list".into(),
@@ -88,6 +83,24 @@ pub fn decode_list<T: StateType>(bytes: &[u8]) -> Result<Vec<T>, StateError> {
         0 => Ok(items),
         left => Err(undecodable(CodecError::TrailingBytes { of: "list".into(), left })),
     }
+}
+
+/// Whether a blob is whole, whatever type its items are of; `file` stands in errors.
+///
+/// # Errors
+/// When it is empty, torn or changed.
+pub fn check_list(file: &str, bytes: &[u8]) -> Result<(), StateError> {
+    open_list(file, bytes).map(drop)
+}
+
+fn open_list<'a>(file: &str, bytes: &'a [u8]) -> Result<(Header, &'a [u8]), StateError> {
+    let (header, body) = unseal::<Header>(&OPERATOR_LIST, file, bytes)?;
+    let found = hash_bytes(body);
+    if found != header.checksum {
+        let source = Box::new(FileDefect::WrongChecksum { expected: header.checksum, found });
+        return Err(StateError::DamagedFile { file: file.into(), section: "items".into(), source });
+    }
+    Ok((header, body))
 }
 
 #[cfg(test)]
@@ -131,6 +144,7 @@ mod tests {
             damaged[flip.index(blob.len())] ^= 0x10;
             prop_assert!(decode_list::<(u32, String)>(&damaged).is_err());
             prop_assert!(decode_list::<(u32, String)>(&blob[..flip.index(blob.len())]).is_err());
+            prop_assert!(check_list("list", &blob).is_ok() && check_list("list", &damaged).is_err());
         }
     }
 }

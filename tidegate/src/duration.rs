@@ -42,6 +42,16 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     Ok(Duration::from_millis(duration_ms))
 }
 
+/// A span as [`parse_duration`] reads it: in the largest unit that leaves no rest.
+pub(crate) fn in_words(span: Duration) -> String {
+    let ms = span.as_millis();
+    match ms {
+        _ if ms > 0 && ms.is_multiple_of(60_000) => format!("{}min", ms / 60_000),
+        _ if ms > 0 && ms.is_multiple_of(1_000) => format!("{}s", ms / 1_000),
+        _ => format!("{ms}ms"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +64,9 @@ mod tests {
         for text in ["", "200", "0s", "1.5s", "ms", "2 s", "99999999999999999999s", "18446744073709551615min"]
         {
             assert!(parse_duration(text).is_err(), "{text}");
+        }
+        for text in ["1min", "90s", "1500ms"] {
+            assert_eq!(in_words(parse_duration(text).unwrap()), text);
         }
     }
 }

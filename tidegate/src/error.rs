@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::io;
 
-use crate::control_socket::ControlError;
+use crate::control::ControlError;
 use crate::engine::error::{EngineError, JobError};
 use crate::engine::graph::GraphError;
 use crate::settings::SettingsError;
@@ -35,7 +35,7 @@ pub enum RunError {
     /// The engine, a connector or the checkpoint folder.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// Another process runs the job on this folder.
+    /// Another process runs the job on this folder, or the job cannot answer where it shall.
     #[error(transparent)]
     Control(#[from] ControlError),
     /// Ctrl-C could not be listened for.

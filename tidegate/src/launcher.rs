@@ -13,24 +13,28 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::engine::api::StreamEnvironment;
 use crate::engine::error::JobError;
 use crate::error::{RunError, error_text};
-use crate::explain::explained;
-use crate::run_job::{graph, run_job};
+use crate::explain::explain_job;
+use crate::run_job::run_job;
 use crate::settings::RunSettings;
 use crate::trace::log_to_stderr;
 
-/// A Tidegate job.
 #[derive(Debug, Parser)]
-#[command(arg_required_else_help = true)]
+#[command(about = ABOUT, long_about = None, arg_required_else_help = true)]
 struct Cli<A: clap::Args> {
     #[command(subcommand)]
     command: Command<A>,
 }
 
+/// What a job is whose author says nothing about it.
+const ABOUT: &str = "A Tidegate job";
+const RUN: &str = "Run the job in this process";
+const EXPLAIN: &str = "Show what the job consists of and which settings hold, without running it";
+
 #[derive(Debug, Subcommand)]
 enum Command<A: clap::Args> {
-    /// Run the job in this process.
+    #[command(about = RUN, long_about = None)]
     Run(JobArgs<A>),
-    /// Show what the job consists of, without running it.
+    #[command(about = EXPLAIN, long_about = None)]
     Explain(JobArgs<A>),
 }
 
@@ -43,24 +47,24 @@ struct JobArgs<A: clap::Args> {
 }
 
 /// Makes a binary of a job: parses the command line, runs the job that `build` records, and answers with the exit status.
-/// `A` is the job's own arguments; `()` when it has none.
+/// `A` is the job's own arguments; `()` when it has none. What its documentation says stands above the help.
 pub fn launch<A, F>(name: &'static str, build: F) -> ExitCode
 where
     A: clap::Args,
     F: Fn(&StreamEnvironment, &A) -> Result<(), JobError>,
 {
     log_to_stderr();
-    let version = concat!("(tidegate ", env!("CARGO_PKG_VERSION"), ")");
-    let mut command = Cli::<A>::command().name(name).bin_name(name).version(version);
+    let mut command = command::<A>(name);
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
     let cli = match parsed.and_then(|matches| Cli::<A>::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => error.exit(),
+        Err(error) => error.format(&mut command).exit(),
     };
     let done = match &cli.command {
         Command::Run(args) => run_job(name, &args.settings, |env| build(env, &args.job)).map(drop),
-        Command::Explain(args) => graph(name, &args.settings, |env| build(env, &args.job))
-            .map(|graph| print!("{}", explained(&graph))),
+        Command::Explain(args) => {
+            explain_job(name, &args.settings, |env| build(env, &args.job)).map(|text| print!("{text}"))
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -69,5 +73,58 @@ where
             eprintln!("{}", error_text(&error));
             ExitCode::from(error.exit_status())
         }
+    }
+}
+
+/// The command line of a job, with what its author says about it: flattened arguments would lose that.
+fn command<A: clap::Args>(name: &'static str) -> clap::Command {
+    let version = concat!("(tidegate ", env!("CARGO_PKG_VERSION"), ")");
+    let own = A::augment_args(clap::Command::new(name));
+    let words = own.get_long_about().or(own.get_about()).map(ToString::to_string);
+    let words = words.filter(|words| !words.is_empty());
+    let above = |what: &str| match &words {
+        Some(words) => format!("{words}\n\n{what}"),
+        None => what.to_owned(),
+    };
+    Cli::<A>::command()
+        .name(name)
+        .bin_name(name)
+        .version(version)
+        .about(words.clone().unwrap_or_else(|| ABOUT.to_owned()))
+        .mut_subcommand("run", |run| run.about(RUN).long_about(above(RUN)))
+        .mut_subcommand("explain", |explain| explain.about(EXPLAIN).long_about(above(EXPLAIN)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sums up what each user has ordered.
+    #[derive(Debug, clap::Args)]
+    struct Places {
+        /// Folder of JSON lines.
+        #[arg(long)]
+        input: String,
+    }
+
+    fn help<A: clap::Args>(subcommand: &str) -> String {
+        let help = command::<A>("totals").try_get_matches_from(["totals", subcommand, "--help"]);
+        help.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_the_author_says_stands_above_the_help() {
+        let top = command::<Places>("totals").render_help().to_string();
+        assert!(top.starts_with("Sums up what each user has ordered"), "{top}");
+        assert!(top.contains(RUN) && top.contains(EXPLAIN), "{top}");
+        let run = help::<Places>("run");
+        assert!(run.starts_with("Sums up what each user has ordered") && run.contains(RUN), "{run}");
+        assert!(run.contains("--input") && run.contains("--checkpoint-interval"), "{run}");
+        assert!(!run.contains("whichever layer"), "the settings' own words belong to the library: {run}");
+    }
+
+    #[test]
+    fn a_job_without_words_has_ours() {
+        assert!(command::<()>("totals").render_help().to_string().starts_with(ABOUT));
     }
 }

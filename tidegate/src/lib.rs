@@ -1,8 +1,8 @@
 //! The front door of Tidegate: the one dependency of a job author, besides `serde`.
 //!
 //! A job is a function that records sources, operators and sinks in a [`StreamEnvironment`](engine::api::StreamEnvironment);
-//! [`launch`] turns it into a whole binary with `run`, `explain`, `--help` and `--version`. Every setting is a flag and an
-//! environment variable ([`RunSettings`]).
+//! [`launch`] turns it into a whole binary with `run`, `explain`, `--help` and `--version`. Every setting is a flag, an environment
+//! variable and a key of a settings file ([`RunSettings`]). While a job runs, `tidegate` ([`cli`]) asks and steers it.
 //!
 //! ```no_run
 //! use tidegate::prelude::*;
@@ -44,18 +44,20 @@
 //! fn main() -> ExitCode { tidegate::launch("totals", build) }
 //! ```
 //!
-//! Owns: settings, launching, what is shown meanwhile, exit statuses, the control socket.
+//! Owns: settings, launching, what is shown meanwhile, exit statuses, control of a running job, the `tidegate` command line.
 //! Does not own: the engine, state and connectors, which it re-exports.
 //! Runs on: the main thread; signals and the control socket have a task and a thread beside it.
 
 extern crate self as tidegate;
 
-mod control_socket;
+pub mod cli;
+mod control;
 mod display;
 mod duration;
 mod error;
 mod explain;
 mod launcher;
+mod nearest;
 mod reporter;
 mod run_event;
 mod run_job;
@@ -70,14 +72,21 @@ pub use tidegate_connectors as connectors;
 pub use tidegate_engine as engine;
 pub use tidegate_state as state;
 
-pub use control_socket::ControlError;
+pub use control::{
+    AddressError, CheckpointReport, ControlAddress, ControlError, JobReport, JobState, SubtaskReport,
+};
 pub use display::{JsonLines, PlainLines, TerminalBar};
 pub use duration::{DurationError, millis, parse_duration, seconds};
 pub use error::{RunError, error_text};
+pub use explain::explain_job;
 pub use launcher::launch;
 pub use run_event::{RunEvent, Watcher};
 pub use run_job::{run_job, run_job_watched};
-pub use settings::{Backend, Mode, Restore, RestoreError, RunSettings, SettingsError};
+pub use settings::{
+    Backend, EffectiveSetting, Mode, Origin, Restart, RestartError, Restore, RestoreError, RunSettings,
+    SettingValues, SettingsError, SettingsFileError,
+};
 pub use tidegate_engine::execution::JobOutcome;
 pub use tidegate_engine::operator::pipe;
+pub use tidegate_engine::testkit;
 pub use trace::log_to_stderr;

@@ -24,4 +24,7 @@ pub use crate::engine::error::{JobError, Result};
 pub use crate::engine::operator::Output;
 pub use crate::engine::operator::keyed_process::{KeyedContext, KeyedFunction};
 pub use crate::engine::operator::watermarks::Watermarks;
-pub use crate::state::{ListState, MapState, StateType, ValueState, list, map, value};
+pub use crate::state::{
+    ListDeclaration, ListState, MapDeclaration, MapState, StateType, ValueDeclaration, ValueState, list, map,
+    value,
+};

@@ -4,12 +4,15 @@
 //! Does not own: the events' form ([`RunEvent`]), nor where they go ([`Watcher`]).
 //! Runs on: the thread that runs the job.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::control::ControlAddress;
 use crate::engine::checkpoint::stats::{CheckpointOutcome, CheckpointStats};
 use crate::engine::clock::{Moment, SharedClock};
 use crate::engine::execution::{ExecutionNotice, JobOutcome};
 use crate::engine::jobmanager::MasterNotice;
+use crate::engine::jobmanager::plan::JobPlan;
 use crate::run_event::{RunEvent, Watcher};
 
 /// Progress is said no more often than this.
@@ -27,6 +30,7 @@ struct Beginning {
 pub(crate) struct Reporter<'a> {
     watcher: &'a mut dyn Watcher,
     clock: SharedClock,
+    plan: Arc<JobPlan>,
     began: Moment,
     beginning: Option<Beginning>,
     records_in: u64,
@@ -45,11 +49,17 @@ struct Said {
 
 impl<'a> Reporter<'a> {
     /// Nothing has happened yet.
-    pub(crate) fn new(watcher: &'a mut dyn Watcher, clock: SharedClock, records_total: Option<u64>) -> Self {
+    pub(crate) fn new(
+        watcher: &'a mut dyn Watcher,
+        clock: SharedClock,
+        records_total: Option<u64>,
+        plan: Arc<JobPlan>,
+    ) -> Self {
         let began = clock.now();
         Self {
             watcher,
             clock,
+            plan,
             began,
             beginning: None,
             records_in: 0,
@@ -58,6 +68,11 @@ impl<'a> Reporter<'a> {
             prepared: 0,
             said: None,
         }
+    }
+
+    /// The run answers where it was asked to.
+    pub(crate) fn listening(&mut self, control: &ControlAddress) {
+        self.watcher.listening(&control.to_string());
     }
 
     /// Takes in a notice.
@@ -104,7 +119,7 @@ impl<'a> Reporter<'a> {
                 RunEvent::Checkpoint { id, duration_ms: ms(stats.end_to_end), bytes: stats.size_bytes }
             }
             CheckpointOutcome::Failed(reason) => {
-                RunEvent::CheckpointFailed { id, reason: reason.to_string() }
+                RunEvent::CheckpointFailed { id, reason: reason.in_words(&self.plan) }
             }
         };
         self.say(&event);
@@ -174,7 +189,8 @@ mod tests {
     #[test]
     fn a_start_is_said_when_recovery_is_done_and_progress_a_few_times_a_second() {
         let (mut log, clock) = (Log::default(), ManualClock::shared());
-        let mut reporter = Reporter::new(&mut log, clock.clone(), Some(100));
+        let plan = Arc::new(JobPlan { job: "orders".into(), vertices: Vec::new() });
+        let mut reporter = Reporter::new(&mut log, clock.clone(), Some(100), plan);
         let (attempt, restored) = (AttemptId(4), Some(CheckpointId(3)));
         reporter.notice(&ExecutionNotice::Started { attempt, restored, after: Duration::from_millis(7) });
         reporter.notice(&progress(1));

@@ -10,6 +10,11 @@ use serde::{Deserialize, Serialize};
 pub trait Watcher {
     /// The run has something to say.
     fn event(&mut self, event: &RunEvent);
+
+    /// The job answers `tidegate` where `--control` said: the port is the one that was chosen. Said at most once, before any event.
+    fn listening(&mut self, control: &str) {
+        let _ = control;
+    }
 }
 
 /// One line.

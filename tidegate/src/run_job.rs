@@ -6,12 +6,16 @@
 //! 1. Settings are checked against each other; a fault is armed.
 //! 2. The author's function records the job; the graph is checked.
 //! 3. The checkpoint folder is opened, and refused while another process runs a job on it.
-//! 4. The job runs, under Ctrl-C, and everything it says goes to the watcher.
+//! 4. The job runs, under Ctrl-C and the questions of `tidegate`, and everything it says goes to the watcher.
 
-use crate::control_socket::ControlSocket;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::control::registry::{self, Registered};
+use crate::control::{ControlAddress, ControlError, ControlServer, JobHost, folder_socket};
 use crate::display;
 use crate::engine::api::StreamEnvironment;
-use crate::engine::clock::SystemClock;
+use crate::engine::clock::{SharedClock, SystemClock};
 use crate::engine::error::{EngineError, JobError};
 use crate::engine::execution::{JobOutcome, LocalRunner};
 use crate::engine::fault;
@@ -19,7 +23,7 @@ use crate::engine::graph::JobGraph;
 use crate::error::{RunError, error_text};
 use crate::reporter::Reporter;
 use crate::run_event::{RunEvent, Watcher};
-use crate::settings::{Mode, RunSettings};
+use crate::settings::{Mode, RunSettings, SettingValues};
 use crate::signals::cancel_on_signals;
 use crate::state::CheckpointStorage;
 
@@ -66,6 +70,10 @@ where
     F: FnOnce(&StreamEnvironment) -> Result<(), JobError>,
 {
     settings.check()?;
+    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for (name, like) in RunSettings::mistyped_variables(variables) {
+        tracing::warn!("{name} is no setting and changes nothing; did you mean {like}?");
+    }
     fault::arm_from_env()?;
     let graph = graph(name, settings, build)?;
     let storage = match (&settings.checkpoints, settings.mode) {
@@ -75,18 +83,75 @@ where
         _ => None,
     };
     let folder = storage.as_ref().and_then(|storage| crate::settings::local_folder(storage.url()));
-    let _socket = folder.map(|folder| ControlSocket::take(&folder, name, settings.take_over)).transpose()?;
+    if let Some(folder) = &folder {
+        match folder_socket::refuse_if_alive(folder) {
+            Err(ControlError::Alive { .. }) if settings.take_over => {}
+            answer => answer?,
+        }
+    }
 
-    let mut reporter = Reporter::new(watcher, SystemClock::shared(), graph.total_records());
+    let (clock, plan) = (SystemClock::shared(), Arc::new(graph.plan()));
+    let mut reporter = Reporter::new(watcher, Arc::clone(&clock), graph.total_records(), plan);
     let mut runner = LocalRunner::new(graph, settings.execution(), storage)?;
     cancel_on_signals(runner.runtime(), runner.cancel_handle()).map_err(RunError::Signals)?;
+    // Dropped before the runner: an answer under way goes out first.
+    let doors = Doors::open(name, settings, folder.as_deref(), &runner, &clock)?;
+    if let Some(control) = doors.asked_for {
+        reporter.listening(&control);
+    }
     let outcome = runner.run(|notice| reporter.notice(notice))?;
     reporter.ended(outcome);
     Ok(outcome)
 }
 
+/// Where this run answers `tidegate`.
+struct Doors {
+    _server: Option<ControlServer>,
+    _registered: Option<Registered>,
+    /// That of `--control`, with its port.
+    asked_for: Option<ControlAddress>,
+}
+
+impl Doors {
+    /// Opens the folder's door and that of `--control`. A folder in which no socket can be made is no reason to refuse: the log is
+    /// what fences.
+    fn open(
+        name: &str,
+        settings: &SettingValues,
+        folder: Option<&Path>,
+        runner: &LocalRunner,
+        clock: &SharedClock,
+    ) -> Result<Self, ControlError> {
+        let usual = folder.map(folder_socket::address_of).or_else(|| registry::socket().ok());
+        let host = || JobHost {
+            handle: runner.control_handle(),
+            job: name.to_owned(),
+            checkpoint_folder: settings.checkpoints.clone(),
+            since_ms: clock.wall_ms(),
+        };
+        let both: Vec<_> = settings.control.iter().chain(&usual).cloned().collect();
+        let server = match ControlServer::open(&both, host()) {
+            Err((address, error)) if Some(&address) == usual.as_ref() => {
+                tracing::warn!(%error, %address, "no control socket: a second start will not be noticed early");
+                let asked_for: Vec<_> = settings.control.iter().cloned().collect();
+                ControlServer::open(&asked_for, host())
+            }
+            opened => opened,
+        };
+        let server = server.map_err(|(address, source)| ControlError::Door { address, source })?;
+        let asked_for = settings.control.as_ref().and_then(|_| server.addresses().first().cloned());
+        let registered = server.addresses().last().map(|address| registry::register(name, address));
+        let registered = registered.and_then(|registered| {
+            registered
+                .inspect_err(|error| tracing::debug!(%error, "`tidegate list` will not show this job"))
+                .ok()
+        });
+        Ok(Self { _server: Some(server), _registered: registered, asked_for })
+    }
+}
+
 /// Records and checks the job.
-pub(crate) fn graph<F>(name: &str, settings: &RunSettings, build: F) -> Result<JobGraph, RunError>
+pub(crate) fn graph<F>(name: &str, settings: &SettingValues, build: F) -> Result<JobGraph, RunError>
 where
     F: FnOnce(&StreamEnvironment) -> Result<(), JobError>,
 {

@@ -87,7 +87,8 @@ pub enum FileError {
     },
     /// A line that is no record.
     #[error(
-        "{}:{line}:{column}: not a record: {problem}; mend the line, or choose to skip broken lines (`BrokenLine::Skip`)",
+        "{}:{line}:{column}: not a record: {problem}; mend the line, or choose to skip broken lines (--broken-lines skip, \
+         where the job has this flag; `.on_broken_line(BrokenLine::Skip)` in its code)",
         file.display()
     )]
     BrokenLine {

@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use tidegate_engine::io::{SharedIo, blocking};
 
 use super::SqliteError;
@@ -134,6 +136,22 @@ fn connect(file: &Path, busy_timeout: Duration) -> rusqlite::Result<Connection> 
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "full")?;
     Ok(connection)
+}
+
+/// Refuses a file that cannot be written, or whose folder cannot: the write-ahead log and its index lie beside it. Nothing is made.
+pub(crate) fn refuse_unwritable(file: &Path) -> Result<(), SqliteError> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let places = [(folder, Access::WRITE_OK | Access::EXEC_OK), (file, Access::READ_OK | Access::WRITE_OK)];
+    for (place, wanted) in places {
+        match access(place, wanted) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => {
+                let (file, place) = (file.to_owned(), place.to_owned());
+                return Err(SqliteError::NotWritable { file, place, source: errno.into() });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// One spelling per file, also before it exists.

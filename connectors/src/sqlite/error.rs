@@ -29,6 +29,21 @@ pub enum SqliteError {
         /// The file.
         file: PathBuf,
     },
+    /// Nothing can be written where the file is or shall be: refused before anything runs.
+    #[error(
+        "{} cannot be written, and SQLite needs to write the file {} and others beside it\n  \
+         help: give this user the right to write there, or name another file",
+        place.display(), file.display()
+    )]
+    NotWritable {
+        /// The file.
+        file: PathBuf,
+        /// The file or its folder, whichever cannot be written.
+        place: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
     /// The table is there with other columns.
     #[error(
         "the table {table} in {} does not fit this sink\n  was  {was}\n  is   {is}\n  help: use another table or file, or change \
@@ -190,6 +205,7 @@ impl SqliteError {
             }
             Self::Refused { .. }
             | Self::FolderMissing { .. }
+            | Self::NotWritable { .. }
             | Self::TableMismatch { .. }
             | Self::Value { .. }
             | Self::KeyTaken { .. }
@@ -210,7 +226,9 @@ impl From<SqliteError> for ConnectorError {
             | SqliteError::Damaged { source, .. }
             | SqliteError::Statement { source, .. } => connector.caused_by(source),
             SqliteError::CutShort { source, .. } => connector.caused_by(source),
-            SqliteError::Vanished { source: Some(source), .. } => connector.caused_by(source),
+            SqliteError::Vanished { source: Some(source), .. } | SqliteError::NotWritable { source, .. } => {
+                connector.caused_by(source)
+            }
             _ => connector,
         }
     }

@@ -11,7 +11,7 @@ use tidegate_engine::api::{ConnectorError, TwoPhaseContext, TwoPhaseSink};
 use tidegate_engine::io::{SharedIo, blocking};
 
 use super::columns::{Columns, KeyColumns};
-use super::database::{Database, canonical};
+use super::database::{Database, canonical, refuse_unwritable};
 use super::table::{MergeMode, TableSpec};
 use super::{IntoSqlValue, PlainSqliteSink, SqliteCommitter, SqliteError, SqliteWriter, StagedRows, staging};
 
@@ -166,6 +166,7 @@ impl<T> SqliteSink<T> {
             refusal,
         })?;
         let file = canonical(&self.path)?;
+        refuse_unwritable(&file)?;
         if file.exists() {
             let database = Database::open(&file, self.busy_timeout)?;
             database.with_connection(|connection| self.spec.check_existing(connection, &file))?;

@@ -61,7 +61,7 @@ pub fn sweep_orphans(own: AttemptId, listing: &Listing, paths: &[String]) -> Vec
 }
 
 /// The attempt in a path of the form `<id>-<attempt>/…`; `None` for everything else in the folder.
-fn attempt_in(path: &str) -> Option<AttemptId> {
+pub(super) fn attempt_in(path: &str) -> Option<AttemptId> {
     let (folder, _) = path.split_once('/')?;
     let (id, attempt) = folder.split_once('-')?;
     id.parse::<u64>().ok()?;

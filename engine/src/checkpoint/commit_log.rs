@@ -33,11 +33,16 @@ mod client_tests;
 #[cfg(test)]
 mod schedule_tests;
 
+pub use bytes::EnvelopeError;
 pub use claim::{ClaimOutcome, Claimed, Survey};
 pub use client::{LogClient, Settled};
 pub use decide::{AfterClaim, PutAnswer, ReadBack, decide_after_claim, decide_after_put, read_back};
-pub use entry::{ClaimBase, EntryBody, LogEntry, Nonce, NonceSource, entry_in};
+#[cfg(test)]
+pub(crate) use entry::sealed;
+pub use entry::{ClaimBase, EntryBody, LogEntry, Nonce, NonceSource, entry_in, read_entry};
+pub(crate) use entry::{FOLDER, number_in, path_of};
 pub use error::LogError;
+pub use identity::{IDENTITY_PATH, read_identity};
 pub use listing::{Listing, RestorePoint};
 pub use rewind::{DoubledOutput, Rewind};
 pub use store::{LogStore, PutResult, StoreError};

@@ -130,6 +130,11 @@ impl CheckpointCoordinator {
         self.retained.last().map_or(CheckpointId(0), CompletedCheckpoint::id)
     }
 
+    /// The id of the checkpoint that is triggered next.
+    pub fn next_id(&self) -> CheckpointId {
+        self.next_id
+    }
+
     /// Checkpoints in flight, the one that is being written included.
     pub fn in_flight(&self) -> u32 {
         u32::try_from(self.pending.len()).unwrap_or(u32::MAX).saturating_add(self.writing.is_some().into())

@@ -6,6 +6,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{CheckpointId, SubtaskId};
+use crate::jobmanager::plan::JobPlan;
+
+/// So many subtasks are named in a reason; the others are counted.
+const NAMED_MAX: usize = 3;
 
 /// Why a checkpoint was given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -36,6 +40,27 @@ pub enum FailureReason {
 }
 
 impl FailureReason {
+    /// The same with the subtasks' names, for people.
+    pub fn in_words(&self, plan: &JobPlan) -> String {
+        match self {
+            Self::Expired { missing } => {
+                let names: Vec<_> = missing.iter().map(|subtask| plan.subtask_name(*subtask)).collect();
+                match names.len() {
+                    0 => self.to_string(),
+                    n if n <= NAMED_MAX => format!("expired: no acknowledgement from {}", names.join(", ")),
+                    n => {
+                        let (named, more) = (names[..NAMED_MAX].join(", "), n - NAMED_MAX);
+                        format!("expired: no acknowledgement from {named} and {more} more")
+                    }
+                }
+            }
+            Self::Declined { subtask, reason } => {
+                format!("declined by {}: {reason}", plan.subtask_name(*subtask))
+            }
+            Self::Subsumed { .. } | Self::Canceling => self.to_string(),
+        }
+    }
+
     /// Whether it counts against the tolerable failures.
     pub fn counted(&self) -> bool {
         match self {
@@ -91,6 +116,28 @@ impl FailureManager {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::VertexId;
+    use crate::jobmanager::plan::VertexPlan;
+
+    #[test]
+    fn a_reason_names_its_subtasks() {
+        let vertex = VertexPlan {
+            id: VertexId(0),
+            name: "user_total".into(),
+            parallelism: 8,
+            max_parallelism: 128,
+            is_source: false,
+            upstream: Vec::new(),
+            operators: Vec::new(),
+        };
+        let plan = JobPlan { job: "orders".into(), vertices: vec![vertex] };
+        let subtask = |index| SubtaskId { vertex: VertexId(0), index };
+        let expired = FailureReason::Expired { missing: (0..5).map(subtask).collect() };
+        let words = "expired: no acknowledgement from user_total[0], user_total[1], user_total[2] and 2 more";
+        assert_eq!(expired.in_words(&plan), words);
+        let declined = FailureReason::Declined { subtask: subtask(3), reason: "no space".into() };
+        assert_eq!(declined.in_words(&plan), "declined by user_total[3]: no space");
+    }
 
     #[test]
     fn only_counted_failures_in_a_row_exceed_the_bound() {

@@ -114,6 +114,11 @@ impl Manifest {
         self.operators.iter().flat_map(|o| &o.subtasks).flat_map(OperatorSubtaskState::files)
     }
 
+    /// Bytes of state, in files and inline.
+    pub fn size_bytes(&self) -> u64 {
+        self.operators.iter().flat_map(|o| &o.subtasks).map(OperatorSubtaskState::size_bytes).sum()
+    }
+
     /// The state of this operator.
     pub fn operator(&self, uid: &OperatorUid) -> Option<&OperatorState> {
         self.operators.iter().find(|o| o.uid == *uid)
@@ -121,6 +126,14 @@ impl Manifest {
 }
 
 impl OperatorSubtaskState {
+    fn size_bytes(&self) -> u64 {
+        let lists = self.lists.iter().map(|list| match &list.blob {
+            StateBlob::Inline(bytes) => bytes.len() as u64,
+            StateBlob::File(_, size_bytes) => *size_bytes,
+        });
+        self.keyed.iter().map(|keyed| keyed.size_bytes).chain(lists).sum()
+    }
+
     /// Every file it names.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         let lists = self.lists.iter().filter_map(|l| match &l.blob {

@@ -147,6 +147,7 @@ impl PendingCheckpoint {
             asked: self.acks.len() + self.missing.len(),
             slowest: self.acks.iter().max_by_key(|(_, a)| a.at).map(costs),
             subtasks: self.acks.iter().map(costs).collect(),
+            missing: self.missing.iter().copied().collect(),
             outcome,
         }
     }

@@ -30,6 +30,8 @@ pub struct CheckpointStats {
     pub slowest: Option<SubtaskCosts>,
     /// Each that acknowledged, by vertex and index.
     pub subtasks: Arc<[SubtaskCosts]>,
+    /// Those that did not.
+    pub missing: Vec<SubtaskId>,
     /// How it ended.
     pub outcome: CheckpointOutcome,
 }

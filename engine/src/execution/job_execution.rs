@@ -191,6 +191,11 @@ impl JobExecution {
         &self.plan
     }
 
+    /// Whether the job takes checkpoints at all.
+    pub fn has_checkpoints(&self) -> bool {
+        self.setup.config.has_checkpoints()
+    }
+
     /// The attempt that runs now.
     pub fn attempt(&mut self) -> Option<&mut Attempt> {
         match &mut self.state {

@@ -1,16 +1,18 @@
 //! Runs a job: the job manager on the calling thread, subtasks on slots' threads, I/O on a tokio runtime.
 //!
-//! Owns: the runtime, parking between steps, cancel from another thread. Does not own: the steps. Runs on: the calling thread.
+//! Owns: the runtime, parking between steps, cancel and questions from another thread. Does not own: the steps. Runs on: the calling thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
 use std::time::Duration;
 
+use crossbeam_channel::Receiver;
 use tidegate_state::CheckpointStorage;
 
 use super::attempt::Slots;
 use super::config::ExecutionConfig;
+use super::control::{ControlHandle, JobEnd, JobMonitor, MayTrigger, Question};
 use super::job_execution::{ExecutionNotice, ExecutionSetup, ExecutionStep, JobExecution, JobOutcome};
 use crate::clock::{SharedClock, SystemClock};
 use crate::error::EngineError;
@@ -43,6 +45,10 @@ pub struct LocalRunner {
     runtime: tokio::runtime::Runtime,
     execution: JobExecution,
     cancel: CancelHandle,
+    control: ControlHandle,
+    /// Gone when the job is over: whoever asks then hears so.
+    questions: Option<Receiver<Question>>,
+    monitor: JobMonitor,
     clock: SharedClock,
 }
 
@@ -82,7 +88,10 @@ impl LocalRunner {
             seed: random_seed(),
         })?;
         let cancel = CancelHandle { wanted: Arc::default(), thread: std::thread::current() };
-        Ok(Self { runtime, execution, cancel, clock })
+        let plan = Arc::clone(execution.plan());
+        let (control, questions) = ControlHandle::new(std::thread::current(), cancel.clone(), plan);
+        let (questions, monitor) = (Some(questions), JobMonitor::default());
+        Ok(Self { runtime, execution, cancel, control, questions, monitor, clock })
     }
 
     /// The runtime's handle, for what runs beside the job.
@@ -95,6 +104,11 @@ impl LocalRunner {
         self.cancel.clone()
     }
 
+    /// Asks this job from other threads, while it runs.
+    pub fn control_handle(&self) -> ControlHandle {
+        self.control.clone()
+    }
+
     /// The execution, to look at.
     pub fn execution(&mut self) -> &mut JobExecution {
         &mut self.execution
@@ -104,10 +118,20 @@ impl LocalRunner {
     ///
     /// # Errors
     /// Why the job did not end well.
-    pub fn run(&mut self, mut watch: impl FnMut(&ExecutionNotice)) -> Result<JobOutcome, EngineError> {
+    pub fn run(&mut self, watch: impl FnMut(&ExecutionNotice)) -> Result<JobOutcome, EngineError> {
+        let result = self.run_to_the_end(watch);
+        self.answer();
+        self.questions = None;
+        self.monitor.over(&JobEnd::from(&result));
+        result
+    }
+
+    fn run_to_the_end(&mut self, mut watch: impl FnMut(&ExecutionNotice)) -> Result<JobOutcome, EngineError> {
         let mut cancel_by = None;
         loop {
+            self.answer();
             if cancel_by.is_none() && self.cancel.wanted.load(Ordering::Acquire) {
+                self.monitor.canceling();
                 cancel_by = Some(self.clock.now() + self.execution.cancellation_timeout());
                 if let Some(outcome) = self.execution.control(Control::Cancel) {
                     return Ok(outcome);
@@ -118,12 +142,30 @@ impl LocalRunner {
             }
             let step = self.execution.step();
             while let Some(notice) = self.execution.take_notice() {
+                self.monitor.notice(self.clock.wall_ms(), &notice);
                 watch(&notice);
             }
             match step {
                 ExecutionStep::Progress => {}
                 ExecutionStep::Idle(deadline) => self.park(deadline),
                 ExecutionStep::Over(result) => return result,
+            }
+        }
+    }
+
+    /// Takes up the questions that have come.
+    fn answer(&mut self) {
+        while let Some(question) = self.questions.as_ref().and_then(|questions| questions.try_recv().ok()) {
+            let execution = &mut self.execution;
+            let may = || match execution.has_checkpoints() {
+                false => MayTrigger::Off,
+                true => match execution.attempt().and_then(|attempt| attempt.master().next_checkpoint()) {
+                    Some(id) => MayTrigger::Next(id),
+                    None => MayTrigger::NotNow,
+                },
+            };
+            if self.monitor.ask(question, may) {
+                self.execution.control(Control::TriggerCheckpoint);
             }
         }
     }

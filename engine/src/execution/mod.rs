@@ -6,6 +6,7 @@
 pub mod attempt;
 mod begin_attempt;
 pub mod config;
+pub mod control;
 pub mod delivery;
 pub mod io_scope;
 pub mod job_execution;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tidegate_state::{KeyGroupRange, MaxParallelism, StateDescriptor, range_of};
 
 use super::edge::{Erased, ErasedSend};
+use crate::api::build_stage::PlainSink;
 use crate::api::{AnyEnumerator, ConnectorContext, ConnectorError, ErasedEnumerator, Source};
 use crate::error::EngineError;
 use crate::exchange::{Inbox, InputGate};
@@ -19,6 +20,7 @@ use crate::taskworker::Head;
 use crate::taskworker::gate_head::GateHead;
 use crate::taskworker::restore::{Restored, StateCheck};
 use crate::taskworker::source_head::{SPLITS, SourceHead};
+use crate::testkit::{CollectedSink, Script, ScriptedSource};
 
 /// What is known of a node without its types.
 #[derive(Clone, Debug)]
@@ -117,6 +119,8 @@ pub trait AnyNode: Send {
     fn state_check(&self) -> Option<StateCheck> {
         None
     }
+    /// The same node with a script in its place, for a source or a sink under test (see [`crate::testkit`]).
+    fn scripted(&self, uid: &OperatorUid) -> (Box<dyn AnyNode>, Script);
     /// How many records a source has in all, if it knows.
     fn total_records(&self) -> Option<u64> {
         None
@@ -227,6 +231,12 @@ impl<In: Clone + Send + 'static, B: BuildStage<In>> AnyNode for StageNode<In, B>
         self.build.state_check()
     }
 
+    fn scripted(&self, uid: &OperatorUid) -> (Box<dyn AnyNode>, Script) {
+        let sink = CollectedSink::<In>::default();
+        let build = PlainSink { uid: uid.clone(), sink: sink.clone() };
+        (Box::new(StageNode::<In, _>::new(build)), Script::sink(sink))
+    }
+
     fn stage(
         &self,
         info: &NodeInfo,
@@ -270,6 +280,11 @@ impl<S: Source> AnyNode for SourceNode<S> {
 
     fn enumerator(&self, parallelism: u32) -> Option<Box<dyn AnyEnumerator>> {
         Some(Box::new(ErasedEnumerator(self.source.enumerator(parallelism))))
+    }
+
+    fn scripted(&self, uid: &OperatorUid) -> (Box<dyn AnyNode>, Script) {
+        let source = ScriptedSource::<S::Record>::default();
+        (Box::new(SourceNode::new(uid.clone(), source.clone())), Script::source(source))
     }
 
     fn total_records(&self) -> Option<u64> {

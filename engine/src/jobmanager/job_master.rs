@@ -167,6 +167,11 @@ impl JobMaster {
         self.coordinator.newest_completed()
     }
 
+    /// The id of the checkpoint that would be triggered next; `None` when none will be: there is no log, or the attempt is ending.
+    pub fn next_checkpoint(&self) -> Option<CheckpointId> {
+        self.takes_checkpoints().then(|| self.coordinator.next_id())
+    }
+
     /// How many checkpoints are in flight.
     pub fn checkpoints_in_flight(&self) -> u32 {
         self.coordinator.in_flight()

@@ -1,4 +1,4 @@
-//! The orders job and everything around it: `orders generate`, `import`, `run`, `verify`, `demo`.
+//! The orders job and everything around it: `orders generate`, `import`, `run`, `explain`, `verify`, `demo`.
 //!
 //! Owns: the list of subcommands and the exit status: 0 done, 1 failed (also: not exactly once), 2 wrong usage,
 //! 3 taken over by another process.
@@ -44,6 +44,8 @@ enum Command {
     Import(import::ImportArgs),
     /// Run the job: orders in, four tables out.
     Run(run::RunArgs),
+    /// Show what the job consists of and which settings hold, without running it.
+    Explain(run::RunArgs),
     /// Compare the tables with what a plain loop makes of the input; exit status 0 only when all agree.
     Verify(verify::VerifyArgs),
     /// Run, kill -9 in the middle, restart, verify, and write a report.
@@ -53,7 +55,7 @@ enum Command {
 fn main() -> ExitCode {
     tidegate::log_to_stderr();
     let Cli { command } = Cli::parse();
-    if let Command::Run(args) = &command
+    if let Command::Run(args) | Command::Explain(args) = &command
         && let Err(usage) = args.check()
     {
         Cli::command().error(ErrorKind::ArgumentConflict, usage).exit();
@@ -62,6 +64,7 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::generate(&args).map_err(OrdersError::from),
         Command::Import(args) => import::import(&args).map_err(OrdersError::from),
         Command::Run(args) => run::run(&args).map(|()| ExitCode::SUCCESS).map_err(OrdersError::from),
+        Command::Explain(args) => run::explain(&args).map(|()| ExitCode::SUCCESS).map_err(OrdersError::from),
         Command::Verify(args) => verify::verify(&args).map_err(OrdersError::from),
         Command::Demo(args) => demo::demo(&args).map_err(OrdersError::from),
     };

@@ -6,7 +6,7 @@
 
 use clap::{Args, ValueEnum};
 use tidegate::connectors::file::{BrokenLine, FileCounters};
-use tidegate::{Backend, RunError, RunSettings, SettingsError, run_job};
+use tidegate::{Backend, RunError, RunSettings, SettingsError, explain_job, run_job};
 
 use crate::address::{SinkAddress, SourceAddress};
 use crate::job;
@@ -94,6 +94,16 @@ impl RunArgs {
         }
         Ok(())
     }
+}
+
+/// Says what the job consists of.
+///
+/// # Errors
+/// [`RunError`].
+pub(crate) fn explain(args: &RunArgs) -> Result<(), RunError> {
+    let explained = explain_job(NAME, &args.settings, |env| job::build(env, args).map(drop))?;
+    print!("{explained}");
+    Ok(())
 }
 
 /// Runs the job to its end.

@@ -5,6 +5,8 @@
 
 use std::io::Write;
 
+use serde::Serialize;
+
 use crate::run_event::{RunEvent, Watcher};
 
 /// Writes each event as one line.
@@ -21,7 +23,17 @@ impl JsonLines {
 
 impl Watcher for JsonLines {
     fn event(&mut self, event: &RunEvent) {
-        let mut line = serde_json::to_vec(event).expect("an event has only numbers and strings");
+        self.line(event);
+    }
+
+    fn listening(&mut self, control: &str) {
+        self.line(&serde_json::json!({ "event": "listening", "control": control }));
+    }
+}
+
+impl JsonLines {
+    fn line(&mut self, object: &impl Serialize) {
+        let mut line = serde_json::to_vec(object).expect("an event has only numbers and strings");
         line.push(b'\n');
         // A reader that has gone does not concern the job.
         let _ = self.to.write_all(&line).and_then(|()| self.to.flush());

@@ -20,17 +20,45 @@ pub struct PlainLines {
     to: Box<dyn Write>,
     clock: SharedClock,
     next_progress: Moment,
+    newest: Newest,
+}
+
+/// The newest completed checkpoint: people need its id to go back to it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Newest(Option<u64>);
+
+impl Newest {
+    pub(super) fn hear(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::Checkpoint { id, .. } => self.0 = Some(*id),
+            RunEvent::Started { restored: Some(id), .. } => self.0 = Some(*id),
+            _ => {}
+        }
+    }
+
+    /// `14 checkpoints (newest: 21)`.
+    pub(super) fn counted(self, checkpoints: u64) -> String {
+        let s = if checkpoints == 1 { "" } else { "s" };
+        let newest = self.0.map_or_else(String::new, |id| format!(" (newest: {id})"));
+        format!("{checkpoints} checkpoint{s}{newest}")
+    }
 }
 
 impl PlainLines {
     /// To standard output.
     pub fn to_stdout(job: &str, clock: SharedClock) -> Self {
-        Self { job: job.to_owned(), to: Box::new(std::io::stdout()), clock, next_progress: Moment::ZERO }
+        let (to, newest) = (Box::new(std::io::stdout()), Newest::default());
+        Self { job: job.to_owned(), to, clock, next_progress: Moment::ZERO, newest }
     }
 }
 
 impl Watcher for PlainLines {
+    fn listening(&mut self, control: &str) {
+        let _ = writeln!(self.to, "{}: answers at {control}", self.job);
+    }
+
     fn event(&mut self, event: &RunEvent) {
+        self.newest.hear(event);
         if matches!(event, RunEvent::Progress { .. }) {
             let now = self.clock.now();
             if now < self.next_progress {
@@ -38,7 +66,7 @@ impl Watcher for PlainLines {
             }
             self.next_progress = now + PROGRESS_EVERY;
         }
-        if let Some(line) = words(event) {
+        if let Some(line) = words(event, self.newest) {
             // A reader that has gone does not concern the job.
             let _ = writeln!(self.to, "{}: {line}", self.job);
         }
@@ -46,7 +74,7 @@ impl Watcher for PlainLines {
 }
 
 /// An event in words; `None` for those that would only fill a log.
-pub(super) fn words(event: &RunEvent) -> Option<String> {
+pub(super) fn words(event: &RunEvent, newest: Newest) -> Option<String> {
     Some(match event {
         RunEvent::Started { restored: None, rolled_back: 0, .. } => "started without a checkpoint".to_owned(),
         RunEvent::Started { restored: None, rolled_back, .. } => {
@@ -57,30 +85,23 @@ pub(super) fn words(event: &RunEvent) -> Option<String> {
         ),
         RunEvent::Progress { records_in, records_total, checkpoints, .. } => {
             let of = records_total.map_or_else(String::new, |total| format!(" of {}", HumanCount(total)));
-            format!("{}{of} records, {}", HumanCount(*records_in), counted(*checkpoints))
+            format!("{}{of} records, {}", HumanCount(*records_in), newest.counted(*checkpoints))
         }
         RunEvent::Checkpoint { .. } | RunEvent::Failed { .. } => return None,
         RunEvent::CheckpointFailed { id, reason } => format!("checkpoint {id} failed: {reason}"),
         RunEvent::Restarting { cause, after_ms } => format!("failed, starts again in {after_ms} ms: {cause}"),
         RunEvent::Finished { records_in, checkpoints, elapsed_ms } => {
-            ending("finished", *records_in, *checkpoints, *elapsed_ms)
+            ending("finished", *records_in, &newest.counted(*checkpoints), *elapsed_ms)
         }
         RunEvent::Canceled { records_in, checkpoints, elapsed_ms } => {
-            ending("canceled", *records_in, *checkpoints, *elapsed_ms)
+            ending("canceled", *records_in, &newest.counted(*checkpoints), *elapsed_ms)
         }
     })
 }
 
-fn ending(how: &str, records_in: u64, checkpoints: u64, elapsed_ms: u64) -> String {
+fn ending(how: &str, records_in: u64, checkpoints: &str, elapsed_ms: u64) -> String {
     let seconds = format!("{}.{} s", elapsed_ms / 1_000, elapsed_ms % 1_000 / 100);
-    format!("{how} after {seconds}: {} records, {}", HumanCount(records_in), counted(checkpoints))
-}
-
-pub(super) fn counted(checkpoints: u64) -> String {
-    match checkpoints {
-        1 => "1 checkpoint".to_owned(),
-        n => format!("{n} checkpoints"),
-    }
+    format!("{how} after {seconds}: {} records, {checkpoints}", HumanCount(records_in))
 }
 
 #[cfg(test)]
@@ -97,8 +118,12 @@ mod tests {
             rolled_back: 1,
         };
         let expected = "restored from checkpoint 14 in 61 ms; committed 2, rolled back 1";
-        assert_eq!(words(&restored).as_deref(), Some(expected));
+        assert_eq!(words(&restored, Newest::default()).as_deref(), Some(expected));
         let finished = RunEvent::Finished { records_in: 69_659, checkpoints: 31, elapsed_ms: 2_950 };
-        assert_eq!(words(&finished).as_deref(), Some("finished after 2.9 s: 69,659 records, 31 checkpoints"));
+        let mut newest = Newest::default();
+        newest.hear(&RunEvent::Checkpoint { id: 45, duration_ms: 3, bytes: 9 });
+        let expected = "finished after 2.9 s: 69,659 records, 31 checkpoints (newest: 45)";
+        assert_eq!(words(&finished, newest).as_deref(), Some(expected));
+        assert_eq!(Newest::default().counted(1), "1 checkpoint");
     }
 }

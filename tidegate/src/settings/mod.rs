@@ -1,33 +1,61 @@
-//! Settings of a run, each a flag and an environment variable.
+//! Settings of a run: each a flag, an environment variable, and a key of a settings file. A flag wins over the variable, that one
+//! over the file, the file over the default.
 //!
 //! Owns: names, defaults, and which settings contradict each other.
-//! Does not own: what they do ([`crate::engine::execution::ExecutionConfig`]), nor the forms of `--restore` ([`restore`]).
-//! Runs on: the main thread, while flags are read. Pure.
+//! Does not own: the layers ([`layers`], [`file`]), the forms of single values ([`restore`], [`restart`]), what the settings do
+//! ([`crate::engine::execution::ExecutionConfig`]).
+//! Runs on: the main thread, while flags are read. Pure, but for reading the settings file.
 
+mod error;
+mod file;
+mod layers;
+mod restart;
 mod restore;
 
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, ValueEnum};
 
+pub use self::error::SettingsError;
+pub use self::file::SettingsFileError;
+pub use self::layers::{EffectiveSetting, Origin, RunSettings};
+pub use self::restart::{Restart, RestartError};
 pub(crate) use self::restore::local_folder;
 pub use self::restore::{Restore, RestoreError};
+use crate::control::ControlAddress;
 use crate::duration::parse_duration;
 use crate::engine::checkpoint::{CheckpointConfig, CheckpointMode};
 use crate::engine::execution::{ExecutionConfig, RestoreFrom};
 use crate::engine::ids::CheckpointId;
 use crate::engine::jobmanager::RestartStrategy;
 
-/// Settings of a run. Flatten them into a command line of your own, or let [`crate::launch`] do it.
+/// The values of the settings, whichever layer they come from. [`RunSettings`] reads them.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Settings")]
-pub struct RunSettings {
+pub struct SettingValues {
+    /// A TOML file with settings: their names without --, as in checkpoint-interval = "1s".
+    #[arg(long, env = "TIDEGATE_SETTINGS", value_name = "FILE")]
+    pub settings: Option<PathBuf>,
     /// The folder of the checkpoints: a path, file:///path, or s3://bucket/prefix; needed unless --mode none.
     #[arg(long, env = "TIDEGATE_CHECKPOINTS", value_name = "URL")]
     pub checkpoints: Option<String>,
     /// Between the triggers of two checkpoints.
     #[arg(long, env = "TIDEGATE_CHECKPOINT_INTERVAL", value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub checkpoint_interval: Duration,
+    /// A checkpoint that takes longer is given up.
+    #[arg(long, env = "TIDEGATE_CHECKPOINT_TIMEOUT", value_name = "DURATION", default_value = "2min", value_parser = parse_duration)]
+    pub checkpoint_timeout: Duration,
+    /// How many checkpoints in a row may fail before the attempt does.
+    #[arg(long, env = "TIDEGATE_TOLERABLE_FAILURES", value_name = "N", default_value_t = 3)]
+    pub tolerable_failures: u32,
+    /// How many completed checkpoints are kept.
+    #[arg(long, env = "TIDEGATE_RETAINED", value_name = "N", default_value_t = 3, value_parser = retained)]
+    pub retained: u32,
     /// What a crash may do to the output.
     #[arg(long, env = "TIDEGATE_MODE", value_enum, default_value_t = Mode::ExactlyOnce)]
     pub mode: Mode,
@@ -35,25 +63,41 @@ pub struct RunSettings {
     #[arg(long, env = "TIDEGATE_BACKEND", value_enum, default_value_t = Backend::Hashmap)]
     pub backend: Backend,
     /// Parallel subtasks of each operator.
-    #[arg(long, env = "TIDEGATE_PARALLELISM", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, env = "TIDEGATE_PARALLELISM", value_name = "N", default_value_t = 1, value_parser = parallelism)]
     pub parallelism: u32,
     /// Number of key groups: the highest parallelism this job can ever have. It cannot change once there is state.
-    #[arg(long, env = "TIDEGATE_MAX_PARALLELISM", value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, env = "TIDEGATE_MAX_PARALLELISM", value_name = "N", default_value_t = 128, value_parser = max_parallelism)]
     pub max_parallelism: u32,
+    /// What follows a failure: none, or fixed-delay, exponential-delay or failure-rate, with their parts as in
+    /// fixed-delay,attempts=3,delay=1s [default: exponential-delay,initial=100ms,max=60s,reset-after=10min].
+    #[arg(long, env = "TIDEGATE_RESTART", value_name = "STRATEGY")]
+    pub restart: Option<Restart>,
     /// Where to begin: latest, none, or a checkpoint of this folder as URL#id.
     #[arg(long, env = "TIDEGATE_RESTORE", value_name = "latest|none|URL#id", default_value = "latest")]
     pub restore: Restore,
     /// Allow --restore URL#id, although outputs made since that checkpoint will appear twice.
-    #[arg(long, env = "TIDEGATE_REWIND")]
+    #[arg(long, env = "TIDEGATE_REWIND", action = ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false")]
     pub rewind: bool,
     /// Start although the job of this checkpoint folder still answers; that one ends at its next checkpoint.
-    #[arg(long, env = "TIDEGATE_TAKE_OVER")]
+    #[arg(long, env = "TIDEGATE_TAKE_OVER", action = ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false")]
     pub take_over: bool,
     /// Drop state of operators that are no longer in the job.
-    #[arg(long, env = "TIDEGATE_ALLOW_NON_RESTORED_STATE")]
+    #[arg(long, env = "TIDEGATE_ALLOW_NON_RESTORED_STATE", action = ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false")]
     pub allow_non_restored_state: bool,
+    /// Where the running job answers `tidegate`, besides the socket in its checkpoint folder: unix:PATH, or 127.0.0.1:PORT (0: a
+    /// free port).
+    #[arg(long, env = "TIDEGATE_CONTROL", value_name = "ADDR")]
+    pub control: Option<ControlAddress>,
+    /// Allow --control at an address that other machines reach: whoever reaches it can cancel the job.
+    #[arg(long, env = "TIDEGATE_CONTROL_REMOTE", action = ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false")]
+    pub control_remote: bool,
     /// Print one JSON object per line instead of text.
-    #[arg(long, env = "TIDEGATE_JSON")]
+    #[arg(long, env = "TIDEGATE_JSON", action = ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false")]
     pub json: bool,
 }
 
@@ -75,47 +119,27 @@ pub enum Mode {
     None,
 }
 
-/// Settings that are right one by one and not together.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SettingsError {
-    /// Checkpoints need a place.
-    #[error("checkpoints need a folder: give --checkpoints URL, or choose --mode none")]
-    NoCheckpoints,
-    /// A folder without checkpoints would mislead.
-    #[error("--mode none takes no checkpoints; leave --checkpoints away, or choose --mode exactly-once")]
-    CheckpointsWithoutMode,
-    /// There is nothing to go back to.
-    #[error("--rewind needs --restore URL#id, which names the checkpoint to go back to")]
-    RewindWithoutCheckpoint,
-    /// Outputs would be there twice.
-    #[error(
-        "--restore {url}#{id} goes back: what was put out after checkpoint {id} will appear twice; add --rewind if \
-         that is what you want"
-    )]
-    CheckpointWithoutRewind {
-        /// Its folder.
-        url: String,
-        /// Its id.
-        id: u64,
-    },
-    /// A checkpoint of another folder.
-    #[error(
-        "--restore names a checkpoint in {named}, and --checkpoints is {checkpoints}; a checkpoint can be restored only \
-         in its own folder"
-    )]
-    OtherFolder {
-        /// In `--restore`.
-        named: String,
-        /// In `--checkpoints`.
-        checkpoints: String,
-    },
-    /// Without checkpoints nothing can be restored.
-    #[error("--mode none restores nothing; leave --restore away")]
-    RestoreWithoutMode,
+fn parallelism(text: &str) -> Result<u32, String> {
+    at_least_one(text, "each operator needs at least 1 subtask")
 }
 
-impl RunSettings {
+fn max_parallelism(text: &str) -> Result<u32, String> {
+    at_least_one(text, "at least 1 key group is needed")
+}
+
+fn retained(text: &str) -> Result<u32, String> {
+    at_least_one(text, "the newest checkpoint is always kept, so this is at least 1")
+}
+
+fn at_least_one(text: &str, why: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(0) => Err(why.to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err(format!("write a whole number from 1 to {}", u32::MAX)),
+    }
+}
+
+impl SettingValues {
     /// Checks the settings against each other.
     ///
     /// # Errors
@@ -129,6 +153,14 @@ impl RunSettings {
             (Mode::ExactlyOnce | Mode::AtLeastOnce, None) => return Err(SettingsError::NoCheckpoints),
             _ => {}
         }
+        if self.mode == Mode::None && self.restart.is_some_and(|restart| restart.0 != RestartStrategy::None) {
+            return Err(SettingsError::RestartWithoutMode);
+        }
+        if let Some(control) = self.control.as_ref().filter(|control| !control.is_local())
+            && !self.control_remote
+        {
+            return Err(SettingsError::ControlBeyondLoopback { address: control.clone() });
+        }
         let Restore::Checkpoint { url, id } = &self.restore else { return Ok(()) };
         let Some(checkpoints) = &self.checkpoints else { return Err(SettingsError::RestoreWithoutMode) };
         if !restore::same_folder(url, checkpoints) {
@@ -141,6 +173,13 @@ impl RunSettings {
         Ok(())
     }
 
+    /// What follows a failure. Without checkpoints a restart would read everything again.
+    pub fn restart_strategy(&self) -> Restart {
+        let default =
+            if self.mode == Mode::None { RestartStrategy::None } else { RestartStrategy::default() };
+        self.restart.unwrap_or(Restart(default))
+    }
+
     /// What the engine is told.
     pub(crate) fn execution(&self) -> ExecutionConfig {
         let mode = match self.mode {
@@ -148,59 +187,24 @@ impl RunSettings {
             Mode::AtLeastOnce => CheckpointMode::AtLeastOnce,
             Mode::None => CheckpointMode::None,
         };
-        let interval_ms = u64::try_from(self.checkpoint_interval.as_millis()).unwrap_or(u64::MAX);
-        // Without checkpoints a restart would read everything again.
-        let restart =
-            if self.mode == Mode::None { RestartStrategy::None } else { RestartStrategy::default() };
+        let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         ExecutionConfig {
-            checkpoints: CheckpointConfig { mode, interval_ms, ..CheckpointConfig::default() },
+            checkpoints: CheckpointConfig {
+                mode,
+                interval_ms: ms(self.checkpoint_interval),
+                timeout_ms: ms(self.checkpoint_timeout),
+                tolerable_failures: self.tolerable_failures,
+                retained: self.retained,
+                ..CheckpointConfig::default()
+            },
             restore: match self.restore {
                 Restore::Latest => RestoreFrom::Latest,
                 Restore::None => RestoreFrom::None,
                 Restore::Checkpoint { id, .. } => RestoreFrom::Rewind(CheckpointId(id)),
             },
             allow_non_restored_state: self.allow_non_restored_state,
-            restart,
+            restart: self.restart_strategy().0,
             ..ExecutionConfig::default()
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        settings: RunSettings,
-    }
-
-    fn check(args: &[&str]) -> Result<(), SettingsError> {
-        Line::try_parse_from([&["job"], args].concat()).unwrap().settings.check()
-    }
-
-    #[test]
-    fn settings_are_checked_against_each_other() {
-        assert_eq!(check(&["--checkpoints", "c"]), Ok(()));
-        assert_eq!(check(&["--mode", "none"]), Ok(()));
-        assert_eq!(check(&[]), Err(SettingsError::NoCheckpoints));
-        assert_eq!(
-            check(&["--mode", "none", "--checkpoints", "c"]),
-            Err(SettingsError::CheckpointsWithoutMode)
-        );
-        assert_eq!(check(&["--checkpoints", "c", "--rewind"]), Err(SettingsError::RewindWithoutCheckpoint));
-        assert_eq!(check(&["--mode", "none", "--restore", "c#1"]), Err(SettingsError::RestoreWithoutMode));
-    }
-
-    #[test]
-    fn going_back_needs_the_same_folder_and_the_will() {
-        let named = |more: &[&str]| check(&[&["--checkpoints", "file:///a/b/", "--restore"], more].concat());
-        assert_eq!(named(&["file:///a/b#3", "--rewind"]), Ok(()));
-        assert_eq!(named(&["/a/b#3", "--rewind"]), Ok(()));
-        assert!(matches!(named(&["/a/b#3"]), Err(SettingsError::CheckpointWithoutRewind { id: 3, .. })));
-        assert!(matches!(named(&["/a/c#3", "--rewind"]), Err(SettingsError::OtherFolder { .. })));
     }
 }

@@ -46,7 +46,14 @@ impl Scene {
     }
 
     fn context(&self, name: TransactionName, parallelism: u32) -> TwoPhaseContext {
-        TwoPhaseContext { connector: self.bench.context(), subtask: name.subtask, parallelism, name }
+        TwoPhaseContext {
+            connector: self.bench.context(),
+            subtask: name.subtask,
+            parallelism,
+            name,
+            places: 4,
+            restored_attempt: AttemptId(0),
+        }
     }
 
     async fn writer(&self, sink: &Sink) -> FileSinkWriter<u64, TextLines> {

@@ -72,3 +72,43 @@ fn settings_that_cannot_work_are_refused() {
     assert!(refusal(scene.log().column("n", |_| None::<i64>).primary_key("n")).contains("may be NULL"));
     assert!(!scene.file().exists(), "nothing is made by looking");
 }
+
+/// On a thread that has given up the rights of root, if this is root: root may write everywhere.
+fn without_rights<T: Send>(run: impl FnOnce() -> T + Send) -> T {
+    use rustix::process::{Uid, getuid};
+    use rustix::thread::set_thread_res_uid;
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            if getuid().is_root() {
+                let nobody = Uid::from_raw(65_534);
+                set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            }
+            run()
+        });
+        thread.join().unwrap()
+    })
+}
+
+#[test]
+fn a_folder_or_file_that_cannot_be_written_is_refused_before_anything_runs() {
+    use std::os::unix::fs::PermissionsExt;
+    let scene = Scene::new();
+    let set_mode =
+        |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    let validated = || {
+        let sink = scene.log();
+        without_rights(move || TwoPhaseSink::validate(&sink))
+    };
+    // So that nobody can look in, whoever runs the test.
+    set_mode(scene.folder.path(), 0o777);
+    validated().unwrap();
+    set_mode(scene.folder.path(), 0o555);
+    let error = validated().unwrap_err();
+    assert!(!error.restartable && text(error).contains("and others beside it"));
+    assert!(!scene.file().exists(), "nothing was made");
+    set_mode(scene.folder.path(), 0o777);
+    Connection::open(scene.file()).unwrap().execute("CREATE TABLE other (a)", []).unwrap();
+    set_mode(&scene.file(), 0o444);
+    let error = validated().unwrap_err();
+    assert!(!error.restartable, "{}", error.message);
+}

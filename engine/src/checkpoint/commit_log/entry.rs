@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::bytes::EnvelopeError;
 use crate::checkpoint::manifest::Manifest;
 use crate::ids::{AttemptId, CheckpointId, EntryNumber, OperatorUid};
 use crate::operator::TransactionName;
@@ -152,8 +153,21 @@ pub(crate) fn number_in(path: &str) -> Option<EntryNumber> {
 
 /// Reads the entry at `path`; `None` for other objects and for damaged ones.
 pub fn entry_in(path: &str, bytes: &[u8]) -> Option<(EntryNumber, Arc<LogEntry>)> {
-    let entry = super::bytes::open(super::bytes::ENTRY_MAGIC, bytes).ok()?;
-    Some((number_in(path)?, Arc::new(entry)))
+    Some((number_in(path)?, Arc::new(read_entry(bytes).ok()?)))
+}
+
+/// Reads an entry.
+///
+/// # Errors
+/// What is wrong with its bytes.
+pub fn read_entry(bytes: &[u8]) -> Result<LogEntry, EnvelopeError> {
+    super::bytes::open(super::bytes::ENTRY_MAGIC, bytes)
+}
+
+/// An entry's bytes, for tests that lay a log out by hand.
+#[cfg(test)]
+pub(crate) fn sealed(entry: &LogEntry) -> Vec<u8> {
+    super::bytes::seal(super::bytes::ENTRY_MAGIC, entry)
 }
 
 /// Folder of the log below the checkpoint folder.

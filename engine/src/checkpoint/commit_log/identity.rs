@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::bytes::{IDENTITY_MAGIC, open, seal};
+use super::bytes::{EnvelopeError, IDENTITY_MAGIC, open, seal};
 use super::client::LogClient;
 use super::entry::{NonceSource, number_in};
 use super::error::LogError;
@@ -15,7 +15,8 @@ use super::store::{LogStore, PutResult};
 use crate::ids::{JobName, LogId};
 use crate::io::SharedIo;
 
-const PATH: &str = "log/id";
+/// Where it lies below the checkpoint folder.
+pub const IDENTITY_PATH: &str = "log/id";
 /// A start gives up after this many failed tries; nothing is decided yet.
 pub(super) const START_TRIES_MAX: u32 = 6;
 
@@ -65,13 +66,21 @@ impl<S: LogStore> LogClient<S> {
 
 async fn read(store: &impl LogStore) -> Result<Option<Identity>, LogError> {
     let failed = |source| failed(store, "read", source);
-    let Some(bytes) = store.get(PATH).await.map_err(failed)? else { return Ok(None) };
+    let Some(bytes) = store.get(IDENTITY_PATH).await.map_err(failed)? else { return Ok(None) };
     let identity = open(IDENTITY_MAGIC, &bytes).map_err(|source| LogError::Unreadable {
-        path: PATH.to_owned(),
+        path: IDENTITY_PATH.to_owned(),
         folder: store.url().to_owned(),
         source,
     })?;
     Ok(Some(identity))
+}
+
+/// Whose log it is, and its random id, from the content of `log/id`.
+///
+/// # Errors
+/// What is wrong with its bytes.
+pub fn read_identity(bytes: &[u8]) -> Result<(JobName, LogId), EnvelopeError> {
+    open::<Identity>(IDENTITY_MAGIC, bytes).map(|identity| (identity.job, identity.log_id))
 }
 
 /// Creates the identity unless another start was faster; the caller reads it back in either case.
@@ -91,7 +100,7 @@ async fn begin(store: &impl LogStore, job: &JobName, nonces: &mut NonceSource) -
         });
     }
     let identity = Identity { job: job.clone(), log_id: LogId(nonces.draw().to_string()) };
-    match store.create(PATH, Bytes::from(seal(IDENTITY_MAGIC, &identity))).await {
+    match store.create(IDENTITY_PATH, Bytes::from(seal(IDENTITY_MAGIC, &identity))).await {
         Ok(PutResult::Created | PutResult::AlreadyExists) => Ok(()),
         Err(source) => Err(failed(store, "create", source)),
     }
@@ -105,5 +114,5 @@ fn is_of_a_checkpoint(path: &str) -> bool {
 }
 
 fn failed(store: &impl LogStore, doing: &'static str, source: super::StoreError) -> LogError {
-    LogError::Store { doing, path: PATH.to_owned(), folder: store.url().to_owned(), source }
+    LogError::Store { doing, path: IDENTITY_PATH.to_owned(), folder: store.url().to_owned(), source }
 }

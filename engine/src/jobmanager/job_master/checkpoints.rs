@@ -18,7 +18,7 @@ use crate::mutation::{Mutation, on};
 use crate::taskworker::mail::{MailBody, SubtaskAck};
 
 impl JobMaster {
-    fn takes_checkpoints(&self) -> bool {
+    pub(super) fn takes_checkpoints(&self) -> bool {
         self.phase == Phase::Running && self.has_log() && !self.cancel_wanted
     }
 

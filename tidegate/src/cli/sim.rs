@@ -2,14 +2,13 @@
 //! timeline.
 //!
 //! Owns: which seeds, for how long, and the form of the answer. Does not own: the simulation
-//! ([`tidegate::engine::sim`]). Runs on: the main thread.
+//! ([`crate::engine::sim`]). Runs on: the main thread.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tidegate::clap;
-use tidegate::engine::clock::SystemClock;
-use tidegate::engine::sim::{Campaign, SimFailure, SimOptions, Simulation, shrink};
+use crate::engine::clock::SystemClock;
+use crate::engine::sim::{Campaign, SimFailure, SimOptions, Simulation, shrink};
 
 /// Seeds of a run that names neither a number nor a time.
 const SEEDS_DEFAULT: u64 = 300;

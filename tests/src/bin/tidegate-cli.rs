@@ -1,0 +1,9 @@
+//! The `tidegate` command line, built together with the scenario tests that start it.
+//!
+//! Owns: nothing. Does not own: the subcommands ([`tidegate::cli`]). Runs on: the main thread.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tidegate::cli::main()
+}

@@ -1,0 +1,52 @@
+//! `tidegate cancel`: stops a job in order, and waits until it is over.
+//!
+//! Owns: the words. Does not own: the cancel. Runs on: the main thread.
+
+use std::process::ExitCode;
+
+use super::list::unexpected;
+use super::{CliError, target};
+use crate::control::client;
+use crate::control::protocol::{Answer, Ask, EndReport};
+
+/// Arguments of `tidegate cancel`.
+#[derive(Debug, clap::Args)]
+pub(super) struct CancelArgs {
+    /// The job: its checkpoint folder, the address of its --control, or its name; not needed if only one runs.
+    job: Option<String>,
+    /// Print a JSON object instead of words.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Exit status 0 when the job has been canceled, or had finished by itself.
+pub(super) fn run(args: &CancelArgs) -> Result<ExitCode, CliError> {
+    let address = target::resolve(args.job.as_deref())?;
+    match client::ask(&address, Ask::Cancel)? {
+        Answer::Ended { end } => {
+            if args.json {
+                println!("{}", serde_json::to_string(&end).expect("strings"));
+            } else {
+                println!("{}", words(&end));
+            }
+            Ok(match end {
+                EndReport::Finished | EndReport::Canceled => ExitCode::SUCCESS,
+                EndReport::Fenced | EndReport::Failed { .. } => ExitCode::FAILURE,
+            })
+        }
+        Answer::Refused { reason } => Err(CliError::Refused { reason }),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// How a job ended, in words.
+pub(super) fn words(end: &EndReport) -> String {
+    match end {
+        EndReport::Finished => "the job had come to its end: everything is committed".to_owned(),
+        EndReport::Canceled => {
+            "canceled: what the newest checkpoint lists is committed, the rest is rolled back".to_owned()
+        }
+        EndReport::Fenced => "another process has taken the job over".to_owned(),
+        EndReport::Failed { error } => format!("the job failed: {error}"),
+    }
+}

@@ -1,0 +1,122 @@
+//! What can keep a subcommand from doing what it shall.
+//!
+//! Owns: the enum and its exit statuses. Does not own: the single failures. Runs on: plain data.
+
+use std::io;
+
+use crate::control::client::ClientError;
+use crate::engine::checkpoint::fsck::FsckError;
+use crate::state::StorageError;
+
+/// A subcommand did not do what it shall.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum CliError {
+    /// Nobody, or nobody sensible, answers.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The job says no.
+    #[error("{reason}")]
+    Refused {
+        /// Its words.
+        reason: String,
+    },
+    /// No job was named, and it is not clear which is meant.
+    #[error(
+        "{}\n  help: name the job by its checkpoint folder, the address of its --control, or its name",
+        if running.is_empty() { "no job runs on this machine".to_owned() } else { format!("several jobs run on this machine: {}", running.join(", ")) }
+    )]
+    WhichJob {
+        /// Those that run.
+        running: Vec<String>,
+    },
+    /// Several jobs have this name.
+    #[error(
+        "several jobs named {name:?} run on this machine (processes {})\n  help: name the one you mean by its checkpoint folder",
+        pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    )]
+    SeveralOfThisName {
+        /// As given.
+        name: String,
+        /// Their processes.
+        pids: Vec<u32>,
+    },
+    /// Neither a folder, nor an address, nor a job.
+    #[error(
+        "no job {name:?} runs on this machine, and it is neither a folder nor an address\n  \
+         help: `tidegate list` shows the jobs; a folder, unix:PATH and 127.0.0.1:PORT work too"
+    )]
+    NoSuchJob {
+        /// As given.
+        name: String,
+    },
+    /// The list of jobs cannot be read.
+    #[error(
+        "the list of running jobs cannot be read\n  help: name the job by its checkpoint folder; or set TIDEGATE_RUNTIME_DIR"
+    )]
+    Registry(#[source] io::Error),
+    /// The history does not have this checkpoint.
+    #[error("checkpoint {id} is not among the last ones of the job{}", if known.is_empty() { String::new() } else { format!(" ({} to {})", known[0], known[known.len() - 1]) })]
+    NoSuchCheckpoint {
+        /// As given.
+        id: u64,
+        /// Those that are, lowest first.
+        known: Vec<u64>,
+    },
+    /// A folder that is not there.
+    #[error("there is no folder {url}\n  help: name the folder that the job was given as --checkpoints")]
+    FolderMissing {
+        /// As given.
+        url: String,
+    },
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A folder could not be looked at.
+    #[error(transparent)]
+    Fsck(#[from] FsckError),
+    /// A job runs on the folder, or it cannot be made sure that none does.
+    #[error(
+        "{who} runs on {url}, and what it has under way must not be deleted\n  help: cancel it first (tidegate cancel {url}), or leave --delete away"
+    )]
+    FolderInUse {
+        /// The folder.
+        url: String,
+        /// Who.
+        who: String,
+    },
+    /// The folder's socket cannot be held.
+    #[error(
+        "the folder {url} cannot be kept from jobs while it is being cleaned\n  help: see that this user may write to it"
+    )]
+    Hold {
+        /// The folder.
+        url: String,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// No runtime.
+    #[error("the I/O runtime cannot be made")]
+    Runtime(#[source] io::Error),
+}
+
+impl CliError {
+    /// 2 where the command line names something that is not there, else 1.
+    pub(crate) fn exit_status(&self) -> u8 {
+        match self {
+            Self::WhichJob { .. }
+            | Self::SeveralOfThisName { .. }
+            | Self::NoSuchJob { .. }
+            | Self::NoSuchCheckpoint { .. }
+            | Self::FolderMissing { .. }
+            | Self::Fsck(FsckError::NoFolder { .. })
+            | Self::Storage(
+                StorageError::UnknownScheme { .. }
+                | StorageError::MalformedUrl { .. }
+                | StorageError::FeatureMissing { .. },
+            ) => 2,
+            _ => 1,
+        }
+    }
+}

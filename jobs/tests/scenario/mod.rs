@@ -52,7 +52,12 @@ impl Scenario {
 
     /// A run slowed down to several checkpoints that dies at the `nth` pass through a fault point; a run that lives fails the test.
     pub(crate) fn run_and_die(&self, parallelism: u32, point: &str, nth: u32) {
-        let rate = format!("--rate={RATE}");
+        self.run_and_die_at(RATE, parallelism, point, nth);
+    }
+
+    /// As [`Self::run_and_die`], at so many orders a second.
+    pub(crate) fn run_and_die_at(&self, rate: u64, parallelism: u32, point: &str, nth: u32) {
+        let rate = format!("--rate={rate}");
         let mut command = self.run(parallelism, &[&rate]);
         let output = command.env("TIDEGATE_FAULT", format!("{point}:{nth}")).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);

@@ -36,6 +36,7 @@ mod schedule_tests;
 pub use claim::{ClaimOutcome, Claimed, Survey};
 pub use client::{LogClient, Settled};
 pub use decide::{AfterClaim, PutAnswer, ReadBack, decide_after_claim, decide_after_put, read_back};
+pub(crate) use entry::number_in;
 pub use entry::{ClaimBase, EntryBody, LogEntry, Nonce, NonceSource, entry_in};
 pub use error::LogError;
 pub use listing::{Listing, RestorePoint};

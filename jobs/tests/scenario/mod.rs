@@ -5,6 +5,8 @@
 //! Runs on: the test thread; each run is a process.
 #![allow(dead_code, clippy::unwrap_used, reason = "a part of test programs, each of which uses some of it")]
 
+pub(crate) mod running;
+
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -44,8 +46,13 @@ impl Scenario {
 
     /// `orders run` from `in` to `out.sqlite`, with checkpoints every 20 ms in `checkpoints`.
     pub(crate) fn run(&self, parallelism: u32, more: &[&str]) -> Command {
+        self.run_every("20ms", parallelism, more)
+    }
+
+    /// The same with another checkpoint interval.
+    pub(crate) fn run_every(&self, interval: &str, parallelism: u32, more: &[&str]) -> Command {
         let mut command = self.orders(&["run", "--source", "files:in", "--sink", "sqlite:out.sqlite"]);
-        command.args(["--checkpoints", "checkpoints", "--checkpoint-interval", "20ms", "--json"]);
+        command.args(["--checkpoints", "checkpoints", "--checkpoint-interval", interval, "--json"]);
         command.arg(format!("--parallelism={parallelism}")).args(more);
         command
     }

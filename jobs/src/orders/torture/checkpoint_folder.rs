@@ -38,8 +38,6 @@ pub(crate) struct FolderVerdict {
     pub(crate) files: u64,
     /// What should not be there, or should.
     pub(crate) faults: Vec<FolderFault>,
-    /// Files that a dead process had not given their name yet. No restore reads them; they take room.
-    pub(crate) half_written: Vec<String>,
 }
 
 /// One thing that is not as it must be; each with its path below the folder.
@@ -51,6 +49,8 @@ pub(crate) enum FolderFault {
     NotReferred(String),
     /// A checkpoint entry that the newest one does not retain.
     NotRetained(String),
+    /// A file that a dead process had not given its name yet.
+    HalfWritten(String),
     /// An entry that cannot be read.
     Torn(String),
 }
@@ -62,6 +62,7 @@ impl FolderFault {
             Self::Missing(path) => format!("missing        {path}"),
             Self::NotReferred(path) => format!("not referred   {path}"),
             Self::NotRetained(path) => format!("not retained   {path}"),
+            Self::HalfWritten(path) => format!("half-written   {path}"),
             Self::Torn(path) => format!("torn           {path}"),
         }
     }
@@ -84,8 +85,8 @@ pub(crate) fn check(folder: &Path) -> Result<FolderVerdict, FolderError> {
     let (half_written, files): (BTreeSet<_>, BTreeSet<_>) =
         files.into_iter().partition(|path| is_half_written(path));
     let mut entries = BTreeMap::new();
-    let mut verdict =
-        FolderVerdict { half_written: half_written.into_iter().collect(), ..Default::default() };
+    let faults = half_written.into_iter().map(FolderFault::HalfWritten).collect();
+    let mut verdict = FolderVerdict { faults, ..Default::default() };
     for path in files.iter().filter(|path| path.starts_with(LOG) && *path != IDENTITY) {
         let bytes = fs::read(folder.join(path)).map_err(failed(&folder.join(path)))?;
         match entry_in(path, &bytes) {
@@ -158,8 +159,8 @@ mod tests {
         }
         let verdict = check(folder.path()).unwrap();
         let torn = FolderFault::Torn("log/00000000000000000001".into());
-        assert_eq!(verdict.faults, [FolderFault::NotReferred("7-3/total/0".into()), torn]);
-        assert_eq!(verdict.half_written, ["7-3/total/1#2"]);
+        let half_written = FolderFault::HalfWritten("7-3/total/1#2".into());
+        assert_eq!(verdict.faults, [FolderFault::NotReferred("7-3/total/0".into()), half_written, torn]);
         assert!(!verdict.ok());
     }
 

@@ -66,11 +66,6 @@ impl Tortured {
         for fault in &folder.faults {
             put(format!("      {}", fault.to_text()));
         }
-        for path in &folder.half_written {
-            put(format!(
-                "      half-written   {path}: a killed process had not named it yet; nothing reads it"
-            ));
-        }
         text
     }
 
@@ -84,7 +79,6 @@ impl Tortured {
             "checkpoints": self.folder.checkpoints,
             "files": self.folder.files,
             "faults": self.folder.faults.iter().map(|fault| fault.to_text()).collect::<Vec<_>>(),
-            "half_written": self.folder.half_written,
         });
         object
     }

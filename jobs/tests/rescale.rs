@@ -21,7 +21,7 @@ fn rescales(steps: &[u32]) {
     let (last, before) = steps.split_last().unwrap();
     for (index, parallelism) in before.iter().enumerate() {
         // Each run restores the entry at which the one before died.
-        scenario.run_and_die(*parallelism, "commit_log.checkpoint.after", 3);
+        scenario.run_and_die_at(1_000, *parallelism, "commit_log.checkpoint.after", 3);
         let restored = 3 * (index as u64 + 1);
         assert_eq!(entries(&scenario).last(), Some(&restored));
     }
@@ -109,7 +109,7 @@ fn field_case_30_checkpoints_without_a_record_are_restored_and_commits_go_on() {
 #[test]
 fn going_back_needs_a_will_and_puts_out_twice_exactly_what_came_after() {
     let scenario = Scenario::with_orders();
-    scenario.run_and_die(3, "commit_log.checkpoint.before", 8);
+    scenario.run_and_die_at(1_000, 3, "commit_log.checkpoint.before", 8);
     let rows = || -> i64 {
         let database = Connection::open(scenario.path("out.sqlite")).unwrap();
         database.query_row("SELECT count(*) FROM t_order_log", [], |row| row.get(0)).unwrap()
@@ -142,7 +142,7 @@ fn going_back_needs_a_will_and_puts_out_twice_exactly_what_came_after() {
 #[test]
 fn going_back_to_the_newest_checkpoint_puts_out_nothing_twice() {
     let scenario = Scenario::with_orders();
-    scenario.run_and_die(3, "commit_log.checkpoint.after", 5);
+    scenario.run_and_die_at(1_000, 3, "commit_log.checkpoint.after", 5);
     let newest = entries(&scenario).pop().unwrap();
     let restore = format!("--restore=file://{}#{newest}", scenario.path("checkpoints").display());
     let output = scenario.run(1, &[&restore, "--rewind"]).output().unwrap();

@@ -33,7 +33,7 @@ fn stopped(scenario: &Scenario, inside: bool) -> Running {
     run.until("checkpoint");
     run.until("checkpoint");
     for _ in 0..10_000 {
-        run.signal(Signal::STOP);
+        run.stop();
         if is_being_written(&scenario.path("out.sqlite")) == inside {
             return run;
         }

@@ -61,17 +61,29 @@ impl Running {
         panic!("ended without {kind:?}: {seen:?}\n{text}")
     }
 
-    /// What it has said by now is forgotten.
-    pub(crate) fn forget_events(&self) {
-        while self.events.try_recv().is_ok() {}
-    }
-
     pub(crate) fn pid(&self) -> u32 {
         self.process.id()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
+    }
+
+    /// Sends SIGSTOP and returns when every thread stands still; the signal alone is on its way when it is sent.
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::STOP);
+        let tasks = format!("/proc/{}/task", self.pid());
+        let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
+            let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+        };
+        for _ in 0..60_000 {
+            if std::fs::read_dir(&tasks).unwrap().all(is_stopped) {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        panic!("process {} does not stop", self.pid());
     }
 
     /// Its last event, its exit status, and what it wrote to standard error.

@@ -76,10 +76,11 @@ fn the_same_kills_lose_orders_where_restarts_begin_at_the_position_last_read() {
 #[test]
 fn a_torture_that_cannot_strike_a_place_fails_and_names_it() {
     let scenario = Scenario::with_orders();
-    // A batch of so few orders is one statement: it is never half written.
+    // A batch of so few orders is one statement: it is never half written. On a busy machine another place may be missed first.
     let args = ["torture", "--kills", "7", "--orders", "1000", "--checkpoint-interval", "20ms", "--dir", "t"];
     let output = scenario.orders(&args).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
     let text = stderr(&output);
-    assert!(text.contains("half of a batch written") && text.contains("--orders"), "{text}");
+    let is_named = text.contains(") was not made") || text.contains(") does not count");
+    assert!(text.contains("error: kill ") && is_named && text.contains("--orders"), "{text}");
 }

@@ -8,8 +8,10 @@ use tidegate_jobs::random::SplitMix64;
 
 /// Sinks of the orders job: each subtask has one writer and one committer of each.
 const SINKS: u64 = 4;
-/// Batches that one subtask of one sink writes between two checkpoints, roughly.
-const BATCHES: u64 = 20;
+/// Batches of one subtask of one sink, after which a kill falls at the earliest; on a busy machine they are few and large.
+const BATCHES: u64 = 5;
+/// So many more at the latest, on an idle one about an interval between two checkpoints.
+const BATCHES_MORE: u64 = 15;
 
 /// A place between two durable steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,12 +70,13 @@ pub(crate) struct FaultPass {
 }
 
 impl FaultPass {
-    /// A pass that a run of this parallelism comes to between its first and its third checkpoint, or, in recovery, at once.
+    /// A pass that a run of this parallelism comes to between its first and its third checkpoint, or, in recovery, at once; batches
+    /// are counted and not foreseen, so that a kill with a record in the buffer may come earlier.
     pub(crate) fn draw(place: Place, point: &'static str, parallelism: u32, random: &mut SplitMix64) -> Self {
         let a_checkpoint = SINKS * u64::from(parallelism);
         let nth = match place {
             // Passed by each batch.
-            Place::Buffered => a_checkpoint * (BATCHES + random.below(BATCHES)),
+            Place::Buffered => a_checkpoint * (BATCHES + random.below(BATCHES_MORE)),
             // Passed once by each transaction.
             Place::HalfBatch | Place::InCommit => a_checkpoint + 1 + random.below(a_checkpoint),
             Place::Prepared if point.starts_with("sink.") => a_checkpoint + 1 + random.below(a_checkpoint),

@@ -1,7 +1,7 @@
 //! `orders torture`: the job killed many times at chosen places, restarted from its checkpoints, and audited.
 //!
-//! Owns: the flags and the order of the steps.
-//! Does not own: which kills ([`schedule`] over the [`place`]s), the killing ([`campaign`]), the control group
+//! Owns: the order of the steps.
+//! Does not own: the flags ([`args`]), which kills ([`schedule`] over the [`place`]s), the killing ([`campaign`]), the control group
 //! ([`control`]), the look into the checkpoint folder ([`checkpoint_folder`]), the audit ([`crate::verify`]), the [`report`].
 //! Runs on: the main thread; the job runs in child processes.
 //!
@@ -11,6 +11,7 @@
 //!    time, and at last run to its end.
 //! 4. The tables compared with the input, and the checkpoint folder with what the retained checkpoints refer to.
 
+mod args;
 mod campaign;
 mod checkpoint_folder;
 mod control;
@@ -24,31 +25,26 @@ mod run_watch;
 mod schedule;
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-
+pub(crate) use self::args::TortureArgs;
+use self::args::{CONTROL_KILLS, TortureMode};
 use self::campaign::Campaign;
 use self::control::{BadRestart, Script};
 use self::display::Display;
 pub(crate) use self::error::TortureError;
 use self::report::{Settings, Tortured, control_text};
-use self::schedule::{KILLS_MIN, Strike, schedule};
+use self::schedule::{Strike, schedule};
 use crate::generate::{GenerateArgs, write_orders};
 use crate::import::import_purchases;
-use crate::partitions::MAX_PARTITIONS;
 use crate::run_line::RunLine;
 use crate::verify::audit;
 use crate::work_folder::WorkFolder;
-use tidegate::parse_duration;
 use tidegate_jobs::digits::{counted, grouped};
 
 /// Kills, when none are asked for.
 const KILLS: u32 = 20;
-/// Kills of a control group, and the fewest that replay half of its run.
-const CONTROL_KILLS: u32 = 3;
 /// Made-up orders for each kill and subtask, when none are asked for: enough for batches of more than one statement.
 const ORDERS_PER_KILL: u64 = 1_000;
 /// A job of fewer subtasks gets as many orders as this one.
@@ -61,104 +57,6 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const INTERVALS_PER_KILL: u64 = 3;
 /// Shares of the input beyond the kills: something must be left behind the last one.
 const SHARES_LEFT: u64 = 4;
-
-/// `--mode`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TortureMode {
-    /// The job as it should be.
-    ExactlyOnce,
-    /// Control group: no checkpoints, each restart begins at the beginning; orders count twice.
-    None,
-    /// Control group: each restart begins at the position last read; orders are lost.
-    AtMostOnce,
-}
-
-/// Flags of `orders torture`.
-#[derive(Debug, Args)]
-pub(crate) struct TortureArgs {
-    /// Number of kills that count: at least 7 (20 if not given), so that each named place is struck; a control group takes 3 or more.
-    #[arg(long, value_name = "K")]
-    pub(crate) kills: Option<u32>,
-    /// Another seed makes other orders and other kills.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// What is tortured; a control group runs beside the job as it should be, under the same kills.
-    #[arg(long, value_enum, default_value_t = TortureMode::ExactlyOnce)]
-    pub(crate) mode: TortureMode,
-    /// The folder of everything that is made; what an earlier torture left there is removed.
-    #[arg(long, value_name = "DIR", default_value = "target/torture")]
-    pub(crate) dir: PathBuf,
-    /// Use these real purchases (jobs/data/cdnow_purchases.txt) instead of made-up orders.
-    #[arg(long, value_name = "FILE", conflicts_with = "orders")]
-    pub(crate) purchases: Option<PathBuf>,
-    /// Number of made-up orders; if not given, 1,000 for each kill and subtask, for a control group 20,000.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..))]
-    pub(crate) orders: Option<u64>,
-    /// Made-up orders: number of users.
-    #[arg(long, value_name = "U", default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) users: u64,
-    /// Number of partition files; one for --mode at-most-once, whose position is a line number.
-    #[arg(long, value_name = "P", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=MAX_PARTITIONS))]
-    pub(crate) partitions: u32,
-    /// Parallel subtasks of each operator.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) parallelism: u32,
-    /// Between the triggers of two checkpoints: 100ms if not given, for a control group 500ms or more.
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    pub(crate) checkpoint_interval: Option<Duration>,
-    /// Print one JSON object at the end; what happens meanwhile goes to standard error.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Flags that are right one by one and not together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum TortureUsage {
-    /// Too few kills for what they must show.
-    #[error("--kills {kills} is too few: {needed} are needed to strike each named place once")]
-    TooFew {
-        /// What was given.
-        kills: u32,
-        /// The least.
-        needed: u32,
-    },
-    /// Too few kills for a control group.
-    #[error(
-        "--kills {kills} is too few: with less than {needed} a control group replays less than half of its run"
-    )]
-    TooFewOfControl {
-        /// What was given.
-        kills: u32,
-        /// The least.
-        needed: u32,
-    },
-}
-
-impl TortureArgs {
-    /// Checks the flags against each other.
-    ///
-    /// # Errors
-    /// [`TortureUsage`].
-    pub(crate) fn check(&self) -> Result<(), TortureUsage> {
-        match (self.kills, self.bad_restart()) {
-            (Some(kills), None) if kills < KILLS_MIN => {
-                Err(TortureUsage::TooFew { kills, needed: KILLS_MIN })
-            }
-            (Some(kills), Some(_)) if kills < CONTROL_KILLS => {
-                Err(TortureUsage::TooFewOfControl { kills, needed: CONTROL_KILLS })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn bad_restart(&self) -> Option<BadRestart> {
-        match self.mode {
-            TortureMode::ExactlyOnce => None,
-            TortureMode::None => Some(BadRestart::None),
-            TortureMode::AtMostOnce => Some(BadRestart::AtMostOnce),
-        }
-    }
-}
 
 /// Runs all steps and prints what happens.
 ///

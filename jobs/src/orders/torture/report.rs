@@ -69,11 +69,13 @@ impl Tortured {
         text
     }
 
-    fn to_json(&self) -> Value {
+    fn to_json(&self, settings: &Settings) -> Value {
         let mut object = self.verdict.to_json();
         object["kills"] = json!(self.kills.len());
         object["list"] = self.kills.iter().map(Kill::to_json).collect();
-        object["places_not_struck"] = not_struck(&self.kills).iter().map(|place| place.words()).collect();
+        if settings.every_place {
+            object["places_not_struck"] = not_struck(&self.kills).iter().map(|place| place.words()).collect();
+        }
         object["checkpoint_folder"] = json!({
             "ok": self.folder.ok(),
             "checkpoints": self.folder.checkpoints,
@@ -87,13 +89,13 @@ impl Tortured {
 /// The report as one object: the fields of `verify`, and those of the torture.
 pub(crate) fn to_json(settings: &Settings, control: Option<&Control>, tortured: &Tortured) -> Value {
     let mut object = match control {
-        None => tortured.to_json(),
+        None => tortured.to_json(settings),
         Some(control) => {
             let mut object = control.verdict.to_json();
             object["kills"] = json!(control.read.len());
             object["list"] = control.read.iter().map(|read| json!({ "records_in": read })).collect();
             object["damage_shown"] = json!(control.proves());
-            object["exactly_once"] = tortured.to_json();
+            object["exactly_once"] = tortured.to_json(settings);
             object
         }
     };

@@ -28,7 +28,7 @@ const VERIFY: [&str; 6] = ["verify", "--source", "files:in", "--sink", "sqlite:o
 #[test]
 fn wrong_usage_is_status_2_and_says_what_would_do() {
     let folder = tempfile::tempdir().unwrap();
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["run", "--source", "files:in", "--checkpoints", "file:///c"], "--sink"),
         (&["run", "--source", "files:in", "--sink", "blackhole"], "--checkpoints"),
         (
@@ -54,6 +54,8 @@ fn wrong_usage_is_status_2_and_says_what_would_do() {
         (&["generate", "--orders", "1", "--users", "0", "--out", "x"], "--users"),
         (&["verify", "--source", "datagen", "--sink", "sqlite:x"], "files:DIR"),
         (&["demo", "--checkpoint-interval", "200"], "200ms"),
+        (&["torture", "--kills", "6"], "7 are needed"),
+        (&["torture", "--mode", "none", "--kills", "2"], "with less than 3"),
     ];
     for (args, hint) in cases {
         let output = orders(folder.path(), args);

@@ -7,7 +7,7 @@
 mod scenario;
 
 use scenario::Scenario;
-use tidegate::state::fault::FAULT_POINTS;
+use tidegate::state::fault::points;
 
 /// A fault point, and which pass through it strikes.
 type Strike = (&'static str, u32);
@@ -52,7 +52,9 @@ const RECOVERY: &[&str] =
     &["restore.read.before", "restore.read.after", "sink.recover.before", "sink.recover.after"];
 const ROLLBACK: &[&str] = &["sink.rollback.before", "sink.rollback.after"];
 /// Struck by tests of their own below.
-const ALONE: &[&str] = &["sink.commit.between", "commit_log.finished.after"];
+const ALONE: &[&str] = &["sink.commit.between", "commit_log.finished.after", "sqlite.insert.between"];
+/// Inside the SQL transactions of the SQLite sink.
+const SQLITE: &[Strike] = &[("sqlite.merge.between", 6)];
 
 /// Dies at each of the points, at parallelism 1 and 3, and goes on.
 fn survives(strikes: &[Strike]) {
@@ -80,13 +82,11 @@ fn survives_in_recovery_from((first, nth): Strike, points: &[&str]) {
 #[test]
 fn every_fault_point_is_struck() {
     let strikes =
-        [COMMIT_POINT, STORAGE, PREPARE, COMMIT, SNAPSHOT, BARRIER, CLAIM_AND_END, CLEANER].concat();
+        [COMMIT_POINT, STORAGE, PREPARE, COMMIT, SNAPSHOT, BARRIER, CLAIM_AND_END, CLEANER, SQLITE].concat();
     let mut struck: Vec<&str> = strikes.iter().map(|(point, _)| *point).collect();
     struck.extend([RECOVERY, ROLLBACK, ALONE].concat());
     struck.sort_unstable();
-    // Those of the file sink are struck by its own tests: this job writes to SQLite.
-    let mut listed: Vec<&str> =
-        FAULT_POINTS.iter().copied().filter(|point| !point.starts_with("file_sink.")).collect();
+    let mut listed: Vec<&str> = points::all().collect();
     listed.sort_unstable();
     assert_eq!(struck, listed);
 }
@@ -150,6 +150,21 @@ fn a_death_between_two_commits_of_one_sink_neither_loses_nor_doubles() {
     scenario.run_and_die(3, "commit_log.checkpoint.after", 3);
     scenario.run_and_die(1, "sink.commit.between", 1);
     scenario.run_and_verify(1);
+}
+
+#[test]
+fn a_death_inside_a_merge_neither_loses_nor_doubles() {
+    survives(SQLITE);
+}
+
+#[test]
+fn a_death_in_the_middle_of_a_batch_neither_loses_nor_doubles() {
+    // Fast enough for batches of more than one statement.
+    for parallelism in [1, 3] {
+        let scenario = Scenario::with_orders();
+        scenario.run_and_die_at(20_000, parallelism, "sqlite.insert.between", 3);
+        scenario.run_and_verify(parallelism);
+    }
 }
 
 #[test]

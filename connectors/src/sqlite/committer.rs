@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, ffi};
 use tidegate_engine::api::{Committer, ConnectorError, Prepared};
 use tidegate_engine::clock::SharedClock;
 use tidegate_engine::operator::{CommitOutcome, TransactionName, TransactionScope};
+use tidegate_state::fault_point;
 
 use super::database::{Database, on_database};
 use super::sink::Target;
@@ -106,6 +107,7 @@ fn merge(
             None => sorted(error),
         });
     }
+    fault_point!("sqlite.merge.between");
     let rows = item.committable.rows;
     staging::note_merged(connection, &item.name, &spec.name, item.closed_by, rows, now_ms)
         .and_then(|()| staging::drop(connection, &item.name))

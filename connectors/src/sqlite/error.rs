@@ -8,7 +8,7 @@ use rusqlite::ErrorCode;
 use tidegate_engine::api::ConnectorError;
 use tidegate_engine::io::IoGone;
 
-use super::{TableRefusal, ValueError};
+use super::{LockHolder, TableRefusal, ValueError};
 
 /// A failure of the SQLite sink.
 #[derive(Debug, thiserror::Error)]
@@ -90,12 +90,14 @@ pub enum SqliteError {
         source: Box<rusqlite::Error>,
     },
     /// The file is locked by another process.
-    #[error("{doing} in {} waited in vain: another process has the file locked; let it finish or stop it", file.display())]
+    #[error("{doing} in {} waited in vain: {} has the file locked; let it finish or stop it", file.display(), named(holder))]
     Busy {
         /// The file.
         file: PathBuf,
         /// What was tried.
         doing: String,
+        /// Who has it locked, if the system tells.
+        holder: Option<LockHolder>,
         /// What SQLite says.
         #[source]
         source: Box<rusqlite::Error>,
@@ -174,6 +176,10 @@ pub enum SqliteError {
     },
 }
 
+fn named(holder: &Option<LockHolder>) -> String {
+    holder.as_ref().map_or_else(|| "another process".to_owned(), LockHolder::to_string)
+}
+
 impl SqliteError {
     /// Sorts an answer of SQLite by what it asks people to do.
     pub(crate) fn of(file: &Path, doing: impl Into<String>, source: rusqlite::Error) -> Self {
@@ -181,7 +187,9 @@ impl SqliteError {
         let code = source.sqlite_error_code();
         let source = Box::new(source);
         match code {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { file, doing, source },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                Self::Busy { holder: LockHolder::of(&file), file, doing, source }
+            }
             Some(ErrorCode::DiskFull) => Self::DiskFull { file, doing, source },
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
                 Self::ReadOnly { file, doing, source }

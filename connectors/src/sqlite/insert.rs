@@ -4,6 +4,7 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Statement};
+use tidegate_state::fault_point;
 
 use super::table::{TableSpec, quoted};
 
@@ -48,8 +49,13 @@ pub(crate) fn insert(
     let rest = groups.remainder();
     if groups.len() > 0 {
         let mut statement = connection.prepare(&sql(group))?;
-        for values in groups {
+        // Of one statement there is no half.
+        let half = (groups.len() + usize::from(!rest.is_empty())) / 2;
+        for (index, values) in groups.enumerate() {
             execute(&mut statement, values)?;
+            if index + 1 == half {
+                fault_point!("sqlite.insert.between");
+            }
         }
     }
     if !rest.is_empty() {

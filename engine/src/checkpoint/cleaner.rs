@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use super::commit_log::Listing;
+use super::commit_log::{Listing, number_in};
 use super::completed::CompletedCheckpoint;
 use crate::ids::{AttemptId, EntryNumber};
 
@@ -58,6 +58,13 @@ pub fn sweep_orphans(own: AttemptId, listing: &Listing, paths: &[String]) -> Vec
         attempt_in(path).is_some_and(|attempt| attempt < own) && !named.contains(path.as_str())
     };
     paths.iter().filter(is_orphan).cloned().collect()
+}
+
+/// Whether an attempt below `own` was to write the object at `path`: one of its files, or an entry up to the claim of `own`. Who puts
+/// an entry there now puts it in vain.
+pub fn is_of_lower(own: AttemptId, path: &str) -> bool {
+    attempt_in(path).is_some_and(|attempt| attempt < own)
+        || number_in(path).is_some_and(|number| number.0 <= own.0)
 }
 
 /// The attempt in a path of the form `<id>-<attempt>/…`; `None` for everything else in the folder.
@@ -122,6 +129,14 @@ mod tests {
     fn an_entry_above_the_own_newest_is_never_deleted() {
         let (own, later) = (checkpoint(3, 2, "2-1/a"), checkpoint(9, 7, "7-8/a"));
         assert_eq!(plan_cleaning(&own, &[], &[own.clone(), later]).delete, []);
+    }
+
+    #[test]
+    fn what_a_lower_attempt_was_to_write_is_told_by_its_path() {
+        let is = |path| is_of_lower(AttemptId(7), path);
+        assert!(is("3-6/total-0.state") && is("log/00000000000000000007"));
+        assert!(!is("3-7/total-0.state") && !is("log/00000000000000000008"));
+        assert!(!is("log/id") && !is("preflight/0"));
     }
 
     #[test]

@@ -39,6 +39,7 @@ use self::repeats::Repeats;
 use self::sources::Sources;
 use super::attempt_end::{AttemptEnd, AttemptFailure};
 use super::plan::JobPlan;
+use crate::checkpoint::cleaner::CleanPlan;
 use crate::checkpoint::coordinator::CheckpointCoordinator;
 use crate::checkpoint::stats::CheckpointHistory;
 use crate::checkpoint::{CheckpointConfig, CheckpointMode};
@@ -68,6 +69,8 @@ pub struct JobMaster {
     progress: BTreeMap<SubtaskId, (u64, u64)>,
     transactions: (u64, u64),
     cleaning: bool,
+    /// What a completion has asked to be cleaned while another cleaning was under way.
+    clean_next: CleanPlan,
     held_end: Option<AttemptEnd>,
     now: Moment,
     wall_ms: i64,
@@ -121,6 +124,9 @@ impl JobMaster {
             MasterEvent::Cleaned { entries } => {
                 self.cleaning = false;
                 self.coordinator.cleaned(&entries);
+                let mut next = std::mem::take(&mut self.clean_next);
+                next.delete.retain(|checkpoint| !entries.contains(&checkpoint.number));
+                self.clean(next);
             }
             MasterEvent::Tick => {}
         }

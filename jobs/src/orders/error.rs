@@ -6,6 +6,7 @@
 
 use crate::demo::DemoError;
 use crate::import::ImportError;
+use crate::torture::TortureError;
 use crate::verify::VerifyError;
 use tidegate::RunError;
 use tidegate_jobs::output_folder::OutputError;
@@ -28,6 +29,9 @@ pub(crate) enum OrdersError {
     /// `orders demo`.
     #[error(transparent)]
     Demo(#[from] DemoError),
+    /// `orders torture`.
+    #[error(transparent)]
+    Torture(#[from] TortureError),
 }
 
 impl OrdersError {

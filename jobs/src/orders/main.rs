@@ -1,4 +1,5 @@
-//! The orders job and everything around it: `orders generate`, `import`, `run`, `explain`, `verify`, `demo`.
+//! The orders job and everything around it: `orders generate`, `import`, `run`, `explain`, `verify`, `demo`,
+//! `torture`.
 //!
 //! Owns: the list of subcommands and the exit status: 0 done, 1 failed (also: not exactly once), 2 wrong usage,
 //! 3 taken over by another process.
@@ -7,7 +8,7 @@
 //!
 //! The way of an order: [`generate`] or [`import`] writes it as a JSON line into one of a few partition files, [`run`]
 //! streams the partitions into four tables, [`verify`] computes the same tables from the same files by a plain loop
-//! and compares. [`demo`] does all of it and kills the job in the middle.
+//! and compares. [`demo`] does all of it and kills the job in the middle; [`torture`] kills it many times.
 
 mod address;
 mod attempt;
@@ -19,7 +20,10 @@ mod job;
 mod order;
 mod partitions;
 mod run;
+mod run_line;
+mod torture;
 mod verify;
+mod work_folder;
 
 use std::process::ExitCode;
 
@@ -50,14 +54,19 @@ enum Command {
     Verify(verify::VerifyArgs),
     /// Run, kill -9 in the middle, restart, verify, and write a report.
     Demo(demo::DemoArgs),
+    /// Kill -9 many times at chosen places, restart, verify; exit status 0 only when each place was struck and all agree.
+    Torture(torture::TortureArgs),
 }
 
 fn main() -> ExitCode {
     tidegate::log_to_stderr();
     let Cli { command } = Cli::parse();
-    if let Command::Run(args) | Command::Explain(args) = &command
-        && let Err(usage) = args.check()
-    {
+    let usage = match &command {
+        Command::Run(args) | Command::Explain(args) => args.check().map_err(|usage| usage.to_string()),
+        Command::Torture(args) => args.check().map_err(|usage| usage.to_string()),
+        _ => Ok(()),
+    };
+    if let Err(usage) = usage {
         Cli::command().error(ErrorKind::ArgumentConflict, usage).exit();
     }
     let outcome = match command {
@@ -67,6 +76,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => run::explain(&args).map(|()| ExitCode::SUCCESS).map_err(OrdersError::from),
         Command::Verify(args) => verify::verify(&args).map_err(OrdersError::from),
         Command::Demo(args) => demo::demo(&args).map_err(OrdersError::from),
+        Command::Torture(args) => torture::torture(&args).map_err(OrdersError::from),
     };
     match outcome {
         Ok(status) => status,

@@ -5,6 +5,8 @@
 //! Runs on: the test thread; each run is a process.
 #![allow(dead_code, clippy::unwrap_used, reason = "a part of test programs, each of which uses some of it")]
 
+pub(crate) mod running;
+
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -44,15 +46,25 @@ impl Scenario {
 
     /// `orders run` from `in` to `out.sqlite`, with checkpoints every 20 ms in `checkpoints`.
     pub(crate) fn run(&self, parallelism: u32, more: &[&str]) -> Command {
+        self.run_every("20ms", parallelism, more)
+    }
+
+    /// The same with another checkpoint interval.
+    pub(crate) fn run_every(&self, interval: &str, parallelism: u32, more: &[&str]) -> Command {
         let mut command = self.orders(&["run", "--source", "files:in", "--sink", "sqlite:out.sqlite"]);
-        command.args(["--checkpoints", "checkpoints", "--checkpoint-interval", "20ms", "--json"]);
+        command.args(["--checkpoints", "checkpoints", "--checkpoint-interval", interval, "--json"]);
         command.arg(format!("--parallelism={parallelism}")).args(more);
         command
     }
 
     /// A run slowed down to several checkpoints that dies at the `nth` pass through a fault point; a run that lives fails the test.
     pub(crate) fn run_and_die(&self, parallelism: u32, point: &str, nth: u32) {
-        let rate = format!("--rate={RATE}");
+        self.run_and_die_at(RATE, parallelism, point, nth);
+    }
+
+    /// As [`Self::run_and_die`], at so many orders a second.
+    pub(crate) fn run_and_die_at(&self, rate: u64, parallelism: u32, point: &str, nth: u32) {
+        let rate = format!("--rate={rate}");
         let mut command = self.run(parallelism, &[&rate]);
         let output = command.env("TIDEGATE_FAULT", format!("{point}:{nth}")).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);

@@ -17,13 +17,13 @@ use std::num::NonZeroU64;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-pub use self::points::FAULT_POINTS;
+pub use self::points::{CONNECTOR_FAULT_POINTS, FAULT_POINTS};
 
 /// The variable that [`arm_from_env`] reads.
 pub const FAULT_VARIABLE: &str = "TIDEGATE_FAULT";
 
 /// A named place at which the process can be made to die; the name must be in
-/// [`FAULT_POINTS`].
+/// [`FAULT_POINTS`] or [`CONNECTOR_FAULT_POINTS`].
 #[macro_export]
 macro_rules! fault_point {
     ($name:literal) => {{
@@ -55,7 +55,7 @@ thread_local! {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     /// No point has this name.
-    #[error("{FAULT_VARIABLE}={given}: there is no fault point {name}; there are: {}", FAULT_POINTS.join(", "))]
+    #[error("{FAULT_VARIABLE}={given}: there is no fault point {name}; there are: {}", points::all().collect::<Vec<_>>().join(", "))]
     UnknownPoint {
         /// The value of the variable.
         given: String,
@@ -94,9 +94,7 @@ fn arm(given: &str) -> Result<(), FaultError> {
 
 fn parse(given: &str) -> Result<(&'static str, NonZeroU64), FaultError> {
     let (name, nth) = given.split_once(':').unwrap_or((given, "1"));
-    let name = FAULT_POINTS
-        .iter()
-        .copied()
+    let name = points::all()
         .find(|point| *point == name)
         .ok_or_else(|| FaultError::UnknownPoint { given: given.to_owned(), name: name.to_owned() })?;
     let nth = nth.parse().map_err(|_| FaultError::BadPass { given: given.to_owned() })?;

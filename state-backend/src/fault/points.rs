@@ -4,7 +4,7 @@
 //! Does not own: where they stand.
 //! Runs on: nowhere; constants.
 
-/// Every fault point, by area.
+/// Every fault point of state and engine, by area: whatever a job is connected to, it passes them.
 pub const FAULT_POINTS: &[&str] = &[
     // Checkpoint storage.
     "storage.put.before",
@@ -64,12 +64,28 @@ pub const FAULT_POINTS: &[&str] = &[
     "ack.send.after",
 ];
 
-/// Whether `name` is in the list; evaluated by the compiler.
+/// Fault points inside connectors: only a job that uses the connector passes them.
+pub const CONNECTOR_FAULT_POINTS: &[&str] = &[
+    // The SQLite sink: half of a batch is inserted; a transaction is merged and not yet in the ledger.
+    "sqlite.insert.between",
+    "sqlite.merge.between",
+];
+
+/// Every fault point there is.
+pub fn all() -> impl Iterator<Item = &'static str> {
+    FAULT_POINTS.iter().chain(CONNECTOR_FAULT_POINTS).copied()
+}
+
+/// Whether `name` is in one of the lists; evaluated by the compiler.
 #[doc(hidden)]
 pub const fn is_listed(name: &str) -> bool {
+    holds(FAULT_POINTS, name) || holds(CONNECTOR_FAULT_POINTS, name)
+}
+
+const fn holds(points: &[&str], name: &str) -> bool {
     let mut index = 0;
-    while index < FAULT_POINTS.len() {
-        if same(FAULT_POINTS[index].as_bytes(), name.as_bytes()) {
+    while index < points.len() {
+        if same(points[index].as_bytes(), name.as_bytes()) {
             return true;
         }
         index += 1;

@@ -12,7 +12,7 @@ use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 
-use super::{StorageError, open};
+use super::{StorageError, half_written, open};
 use crate::fault_point;
 
 /// Where the preflight makes its objects.
@@ -36,6 +36,8 @@ pub enum Created {
 pub struct CheckpointStorage {
     store: Arc<dyn ObjectStore>,
     url: Arc<str>,
+    /// Where it lies, if on local disk and opened by its URL.
+    local: Option<Arc<std::path::Path>>,
 }
 
 impl fmt::Debug for CheckpointStorage {
@@ -51,12 +53,13 @@ impl CheckpointStorage {
     /// # Errors
     /// When the URL is not understood, or the folder or store cannot be opened.
     pub fn open(url: &str) -> Result<Self, StorageError> {
-        Ok(Self::over(open::open(url)?, url))
+        let store = open::open(url)?;
+        Ok(Self { local: open::local_folder(url).map(Arc::from), ..Self::over(store, url) })
     }
 
     /// Uses a store that is already open; `url` stands in messages.
     pub fn over(store: Arc<dyn ObjectStore>, url: impl Into<String>) -> Self {
-        Self { store, url: url.into().into() }
+        Self { store, url: url.into().into(), local: None }
     }
 
     /// How the store was named.
@@ -134,6 +137,17 @@ impl CheckpointStorage {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(source) => Err(self.failed("delete", path, source)),
         }
+    }
+
+    /// Deletes what puts of dead processes have left on local disk, where `may` allows the object that it was to become, and answers
+    /// how many. Other stores leave nothing.
+    ///
+    /// # Errors
+    /// [`StorageError::HalfWritten`].
+    pub fn sweep_half_written(&self, may: impl Fn(&str) -> bool) -> Result<usize, StorageError> {
+        let Some(root) = &self.local else { return Ok(0) };
+        half_written::sweep(root, &may)
+            .map_err(|source| StorageError::HalfWritten { url: self.url.to_string(), source })
     }
 
     /// Checks that the store is writable and refuses a second create of one name. Leaves nothing behind.

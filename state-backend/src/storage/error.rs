@@ -76,6 +76,17 @@ pub enum StorageError {
         #[source]
         source: Box<object_store::Error>,
     },
+    /// The folder could not be walked for what dead processes have left.
+    #[error(
+        "{url} could not be searched for half-written files; check that this user may read and delete there"
+    )]
+    HalfWritten {
+        /// The store.
+        url: String,
+        /// The system's reason.
+        #[source]
+        source: io::Error,
+    },
     /// The preflight could not write.
     #[error("{url} is not writable; give this user the right to create and delete there")]
     NotWritable {

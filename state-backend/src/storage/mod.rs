@@ -8,6 +8,7 @@
 mod checkpoint_storage;
 mod error;
 mod faulty;
+mod half_written;
 mod open;
 
 pub use self::checkpoint_storage::{CheckpointStorage, Created};

@@ -26,6 +26,15 @@ pub(super) fn open(url: &str) -> Result<Arc<dyn ObjectStore>, StorageError> {
     }
 }
 
+/// The folder on local disk that `url` names, if it names one.
+pub(super) fn local_folder(url: &str) -> Option<&Path> {
+    match url.split_once("://") {
+        None => Some(Path::new(url)),
+        Some(("file", path)) => Some(Path::new(path)),
+        Some(_) => None,
+    }
+}
+
 /// Local disk, durable: a put returns after its file and its folder are synced.
 fn folder(url: &str, path: &str) -> Result<Arc<dyn ObjectStore>, StorageError> {
     if path.is_empty() {

@@ -16,7 +16,7 @@ use super::error::LogError;
 use super::listing::Listing;
 use super::retry::Pauses;
 use super::store::{LogStore, PutResult};
-use crate::checkpoint::cleaner::{CleanPlan, DeletedCheckpoint, sweep_orphans};
+use crate::checkpoint::cleaner::{CleanPlan, DeletedCheckpoint, is_of_lower, sweep_orphans};
 use crate::ids::{AttemptId, EntryNumber, JobName, LogId};
 use crate::io::SharedIo;
 use crate::mutation::{Mutation, on};
@@ -222,7 +222,8 @@ impl<S: LogStore> LogClient<S> {
         Ok(())
     }
 
-    /// Deletes files of lower attempts that no entry names. Only after the claim of `own`, whose listing is given.
+    /// Deletes files of lower attempts that no entry names, and what their puts have left half-written. Only after the claim of
+    /// `own`, whose listing is given.
     ///
     /// # Errors
     /// The store failed; the next start tries again.
@@ -232,7 +233,8 @@ impl<S: LogStore> LogClient<S> {
         for file in &orphans {
             self.delete(file).await?;
         }
-        Ok(orphans.len())
+        let half_written = self.store.sweep_half_written(|path| is_of_lower(own, path));
+        Ok(orphans.len() + half_written.map_err(|e| self.failed("sweep", "", e))?)
     }
 
     /// Deletes files of attempts up to `own` that no entry names: for an attempt that has ended in order and puts nothing more.

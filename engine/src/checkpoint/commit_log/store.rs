@@ -44,6 +44,14 @@ pub trait LogStore: Clone + Send + Sync + 'static {
     /// # Errors
     /// The store is away.
     fn delete(&self, path: &str) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// Deletes what cut-short puts have left that are in no listing, where `may` allows the object that it was to become.
+    ///
+    /// # Errors
+    /// Some of it may be left.
+    fn sweep_half_written(&self, may: impl Fn(&str) -> bool) -> Result<usize, StoreError> {
+        let _ = may;
+        Ok(0)
+    }
 }
 
 impl LogStore for CheckpointStorage {
@@ -68,5 +76,9 @@ impl LogStore for CheckpointStorage {
 
     async fn delete(&self, path: &str) -> Result<(), StoreError> {
         Ok(CheckpointStorage::delete(self, path).await?)
+    }
+
+    fn sweep_half_written(&self, may: impl Fn(&str) -> bool) -> Result<usize, StoreError> {
+        Ok(CheckpointStorage::sweep_half_written(self, may)?)
     }
 }

@@ -7,6 +7,7 @@
 
 use super::super::attempt_end::{AttemptEnd, AttemptFailure};
 use super::{JobMaster, MasterAction, MasterNotice, Phase};
+use crate::checkpoint::cleaner::CleanPlan;
 use crate::checkpoint::commit_log::{EntryBody, Settled};
 use crate::checkpoint::coordinator::{Completion, FailedCheckpoint};
 use crate::checkpoint::failure_manager::Verdict;
@@ -140,6 +141,19 @@ impl JobMaster {
         }
     }
 
+    /// Cleans now, or when the cleaning under way is done: a later plan has everything that an earlier one had.
+    pub(super) fn clean(&mut self, plan: CleanPlan) {
+        if plan.delete.is_empty() {
+            return;
+        }
+        if self.cleaning {
+            self.clean_next = plan;
+            return;
+        }
+        self.cleaning = true;
+        self.actions.push(MasterAction::Clean(plan));
+    }
+
     fn completed(&mut self, completion: Completion) {
         let Completion { completed, purpose, stats, subsumed, clean } = completion;
         let id = completed.id();
@@ -149,10 +163,7 @@ impl JobMaster {
         for failed in subsumed {
             self.given_up(failed);
         }
-        if !clean.delete.is_empty() && !self.cleaning {
-            self.cleaning = true;
-            self.actions.push(MasterAction::Clean(clean));
-        }
+        self.clean(clean);
         if purpose == Purpose::Last {
             self.phase = Phase::Committing { last: id };
         }

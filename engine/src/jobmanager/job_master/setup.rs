@@ -12,6 +12,7 @@ use super::repeats::Repeats;
 use super::sources::Sources;
 use super::{JobMaster, Phase};
 use crate::api::source::AnyEnumerator;
+use crate::checkpoint::cleaner::CleanPlan;
 use crate::checkpoint::commit_log::{Claimed, Nonce};
 use crate::checkpoint::coordinator::{CheckpointCoordinator, CoordinatorSetup};
 use crate::checkpoint::pending::ManifestAuthor;
@@ -145,6 +146,7 @@ impl MasterSetup {
             progress: BTreeMap::new(),
             transactions: (0, 0),
             cleaning: false,
+            clean_next: CleanPlan::default(),
             held_end: None,
             now: Moment::ZERO,
             wall_ms: 0,

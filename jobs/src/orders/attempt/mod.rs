@@ -76,7 +76,18 @@ pub(crate) fn run_and_kill(
     point: KillPoint,
     observer: &mut dyn Observer,
 ) -> Result<Position, AttemptError> {
-    let run = watch(command, Some(point), observer)?;
+    died(watch(command, Some(point), observer)?)
+}
+
+/// Runs `command`, which has been told to die by itself at a fault point, and answers where it stood.
+///
+/// # Errors
+/// [`AttemptError`] for every ending but this one.
+pub(crate) fn run_and_die(command: Command, observer: &mut dyn Observer) -> Result<Position, AttemptError> {
+    died(watch(command, None, observer)?)
+}
+
+fn died(run: Watched) -> Result<Position, AttemptError> {
     match run.last_word {
         None if run.ending.was_killed() => Ok(run.position),
         Some(RunEvent::Finished { records_in, .. }) => {
@@ -167,7 +178,8 @@ mod tests {
     const CHECKPOINT: &str = r#"echo '{"event":"checkpoint","id":7,"duration_ms":1,"bytes":1}';"#;
     /// Stands still until it is killed.
     const STOP: &str = "kill -STOP $$;";
-    const KILL: KillPoint = KillPoint { records_in: 40, records_in_at_last: 40, checkpoints: 1 };
+    const KILL: KillPoint =
+        KillPoint { records_in: 40, records_in_at_last: 40, checkpoints: 1, records_after_checkpoint: 0 };
 
     fn run(script: &[&str], kill: Option<KillPoint>) -> (Result<Position, AttemptError>, usize) {
         let mut command = Command::new("/bin/sh");
@@ -212,6 +224,18 @@ mod tests {
             matches!(outcome, Err(AttemptError::FinishedBeforeKill { records_in: 100, .. })),
             "{outcome:?}"
         );
+    }
+
+    #[test]
+    fn a_run_that_dies_by_itself_is_heard_to_its_last_words() {
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c").arg([CHECKPOINT, PROGRESS, "kill -KILL $$"].concat());
+        let position = run_and_die(command, &mut Log::default()).unwrap();
+        assert_eq!((position.records_in, position.newest_checkpoint), (50, Some(7)));
+        let mut finishes = Command::new("/bin/sh");
+        finishes.arg("-c").arg(FINISHED);
+        let outcome = run_and_die(finishes, &mut Log::default());
+        assert!(matches!(outcome, Err(AttemptError::FinishedBeforeKill { .. })), "{outcome:?}");
     }
 
     #[test]

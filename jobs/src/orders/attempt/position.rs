@@ -21,6 +21,8 @@ pub(crate) struct Position {
     pub(crate) newest_checkpoint: Option<u64>,
     /// The checkpoint that this run began with.
     pub(crate) restored: Option<u64>,
+    /// Orders read when this run completed its first checkpoint.
+    pub(crate) records_at_checkpoint: Option<u64>,
     checkpoints_heard: u64,
 }
 
@@ -42,6 +44,7 @@ impl Position {
                 self.checkpoints_heard += 1;
                 self.checkpoints = self.checkpoints.max(self.checkpoints_heard);
                 self.newest_checkpoint = self.newest_checkpoint.max(Some(id));
+                self.records_at_checkpoint.get_or_insert(self.records_in);
             }
             RunEvent::Finished { records_in, checkpoints, .. }
             | RunEvent::Canceled { records_in, checkpoints, .. } => {
@@ -64,13 +67,17 @@ pub(crate) struct KillPoint {
     pub(crate) records_in_at_last: u64,
     /// At least so many checkpoints completed by the run.
     pub(crate) checkpoints: u64,
+    /// At least so many read since the first of them.
+    pub(crate) records_after_checkpoint: u64,
 }
 
 impl KillPoint {
     /// True when a run that stands at `position` is to be killed.
     pub(crate) fn is_reached(self, position: &Position) -> bool {
         let input_left = position.records_total.is_none_or(|total| position.records_in < total);
-        let in_place = position.records_in >= self.records_in && position.checkpoints >= self.checkpoints;
+        let first = position.records_at_checkpoint.unwrap_or_default();
+        let in_place = position.records_in >= self.records_in.max(first + self.records_after_checkpoint)
+            && position.checkpoints >= self.checkpoints;
         input_left && in_place && (position.prepared > 0 || position.records_in >= self.records_in_at_last)
     }
 }
@@ -78,6 +85,9 @@ impl KillPoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FIRST: KillPoint =
+        KillPoint { records_in: 0, records_in_at_last: 0, checkpoints: 1, records_after_checkpoint: 0 };
 
     fn progress(records_in: u64, checkpoints: u64) -> RunEvent {
         RunEvent::Progress { records_in, records_total: Some(100), checkpoints, prepared: 1 }
@@ -91,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_kill_waits_for_orders_and_checkpoints_and_needs_input_left() {
-        let point = KillPoint { records_in: 40, records_in_at_last: 40, checkpoints: 1 };
+        let point = KillPoint { records_in: 40, records_in_at_last: 40, ..FIRST };
         let cases = [((39, 1), false), ((40, 0), false), ((40, 1), true), ((99, 9), true), ((100, 9), false)];
         for ((records_in, checkpoints), expected) in cases {
             assert_eq!(point.is_reached(&after(&[progress(records_in, checkpoints)])), expected);
@@ -100,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_kill_waits_for_a_prepared_transaction_but_not_for_ever() {
-        let point = KillPoint { records_in: 40, records_in_at_last: 60, checkpoints: 1 };
+        let point = KillPoint { records_in: 40, records_in_at_last: 60, ..FIRST };
         let at = |records_in, prepared| {
             let progress =
                 RunEvent::Progress { records_in, records_total: Some(100), checkpoints: 1, prepared };
@@ -110,6 +120,16 @@ mod tests {
             [at(39, 1), at(40, 0), at(40, 1), at(59, 0), at(60, 0)],
             [false, false, true, false, true]
         );
+    }
+
+    #[test]
+    fn a_kill_some_way_behind_a_checkpoint_counts_from_the_first_one() {
+        let point = KillPoint { records_after_checkpoint: 30, ..FIRST };
+        let checkpoint = |id| RunEvent::Checkpoint { id, duration_ms: 1, bytes: 1 };
+        let first = [progress(10, 0), checkpoint(5), progress(39, 1), checkpoint(6)];
+        assert!(!point.is_reached(&after(&first)));
+        assert!(point.is_reached(&after(&[&first[..], &[progress(40, 2)]].concat())));
+        assert!(!point.is_reached(&after(&[progress(90, 0)])));
     }
 
     #[test]

@@ -5,31 +5,19 @@
 //! Runs on: the main thread.
 
 use std::io;
-use std::path::PathBuf;
 
 use crate::attempt::AttemptError;
 use crate::import::ImportError;
 use crate::verify::VerifyError;
+use crate::work_folder::WorkFolderError;
 use tidegate_jobs::output_folder::OutputError;
 
 /// What can keep the demo from its end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DemoError {
-    /// The folder holds something that no demo has made.
-    #[error("{folder} is not empty, and no earlier demo has made it\n  help: give a new folder with --dir")]
-    ForeignFolder {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// The folder cannot be prepared.
-    #[error("cannot prepare {path}\n  help: check that the place is writable, or give another with --dir")]
-    Folder {
-        /// What could not be made or removed.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: io::Error,
-    },
+    /// The folder.
+    #[error(transparent)]
+    Folder(#[from] WorkFolderError),
     /// The path of this program is unknown, so that it cannot start itself.
     #[error("cannot find the path of this program\n  help: start it by its path, as scripts/orders does")]
     Program(#[source] io::Error),

@@ -1,7 +1,7 @@
 //! `orders demo`: the job, a `kill -9` in the middle, a restart, and the proof.
 //!
 //! Owns: the flags and the order of the steps.
-//! Does not own: the folder ([`folder`]), the watched runs ([`crate::attempt`]), what is shown and noted meanwhile
+//! Does not own: the folder ([`WorkFolder`]), the watched runs ([`crate::attempt`]), what is shown and noted meanwhile
 //! ([`audience`] with [`display`] and [`timeline`]), the [`report`], the comparison ([`crate::verify`]).
 //! Runs on: the main thread; the job runs in child processes.
 //!
@@ -16,25 +16,25 @@ mod audience;
 mod chart;
 mod display;
 mod error;
-mod folder;
 mod report;
 mod timeline;
 
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 
 use self::audience::Audience;
 pub(crate) use self::error::DemoError;
-use self::folder::DemoFolder;
 use self::report::Report;
 use crate::attempt::{KillPoint, run_and_kill, run_to_the_end};
 use crate::generate::{GenerateArgs, write_orders};
 use crate::import::import_purchases;
 use crate::partitions::MAX_PARTITIONS;
+use crate::run_line::RunLine;
 use crate::verify::audit;
+use crate::work_folder::WorkFolder;
 use tidegate::parse_duration;
 use tidegate_jobs::digits::{counted, grouped};
 
@@ -82,18 +82,24 @@ pub(crate) struct DemoArgs {
 /// [`DemoError`] when a step could not be done, or the kill did not fall where it must. Tables that differ are no
 /// error but exit status 1.
 pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, DemoError> {
-    let folder = DemoFolder::fresh(&args.dir)?;
+    let folder = WorkFolder::fresh(&args.dir, "demo")?;
     let orders = write_input(args, &folder)?;
     let title = title(args, orders);
     println!("{title}");
 
     let mut audience = Audience::new(orders);
+    let line = run_line(args, &folder);
     let share = |percent| orders.saturating_mul(percent) / 100;
     let at_last = share((args.kill_at + PATIENCE_PERCENT).min(99));
-    let kill = KillPoint { records_in: share(args.kill_at), records_in_at_last: at_last, checkpoints: 1 };
-    let killed = run_and_kill(run_command(args, &folder)?, kill, &mut audience);
+    let kill = KillPoint {
+        records_in: share(args.kill_at),
+        records_in_at_last: at_last,
+        checkpoints: 1,
+        records_after_checkpoint: 0,
+    };
+    let killed = run_and_kill(line.command().map_err(DemoError::Program)?, kill, &mut audience);
     let killed = audience.after_kill(killed)?;
-    let finished = run_to_the_end(run_command(args, &folder)?, &mut audience);
+    let finished = run_to_the_end(line.command().map_err(DemoError::Program)?, &mut audience);
     let finished = audience.after_end(finished)?;
     if finished.restored < killed.newest_checkpoint {
         let (restored, complete) = (finished.restored, killed.newest_checkpoint);
@@ -109,7 +115,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, DemoError> {
 }
 
 /// Puts the input into the folder and answers the number of orders.
-fn write_input(args: &DemoArgs, folder: &DemoFolder) -> Result<u64, DemoError> {
+fn write_input(args: &DemoArgs, folder: &WorkFolder) -> Result<u64, DemoError> {
     let Some(orders) = args.orders else {
         return Ok(import_purchases(&args.purchases, args.partitions, &folder.input(), false)?.orders);
     };
@@ -136,16 +142,14 @@ fn title(args: &DemoArgs, orders: u64) -> String {
 }
 
 /// The command line of a run, the same for both.
-fn run_command(args: &DemoArgs, folder: &DemoFolder) -> Result<Command, DemoError> {
-    let mut command = Command::new(std::env::current_exe().map_err(DemoError::Program)?);
-    command
-        .arg("run")
-        .arg(format!("--source=files:{}", folder.input().display()))
-        .arg(format!("--sink=sqlite:{}", folder.database().display()))
-        .arg(format!("--checkpoints={}", folder.checkpoints().display()))
-        .arg(format!("--checkpoint-interval={}ms", args.checkpoint_interval.as_millis()))
-        .arg(format!("--parallelism={}", args.parallelism))
-        .arg(format!("--rate={}", args.rate))
-        .args(["--backend=hashmap", "--mode=exactly-once", "--restore=latest", "--json"]);
-    Ok(command)
+fn run_line(args: &DemoArgs, folder: &WorkFolder) -> RunLine {
+    RunLine {
+        input: folder.input(),
+        database: folder.database(),
+        checkpoints: Some(folder.checkpoints()),
+        interval: args.checkpoint_interval,
+        parallelism: args.parallelism,
+        rate: Some(args.rate),
+        restore: "latest",
+    }
 }

@@ -209,6 +209,35 @@ fn the_cleaner_deletes_what_the_newest_entry_does_not_name() {
 }
 
 #[test]
+fn what_completes_while_a_cleaning_is_under_way_is_cleaned_after_it() {
+    let mut h = Harness::recovered(CheckpointConfig { retained: 1, ..config() });
+    let plans = |h: &mut Harness| -> Vec<Vec<u64>> {
+        let done = h.take().into_iter();
+        done.filter_map(|action| match action {
+            MasterAction::Clean(plan) => Some(plan.delete.iter().map(|d| d.number.0).collect()),
+            _ => None,
+        })
+        .collect()
+    };
+    let complete = |h: &mut Harness, id, entry| {
+        h.tell(MasterEvent::Control(Control::TriggerCheckpoint));
+        h.all_ack(id);
+        h.settle(entry, Settled::Ours);
+        SINKS.into_iter().for_each(|sink| h.committed(sink, id, false));
+    };
+    complete(&mut h, 1, 6);
+    complete(&mut h, 2, 7);
+    assert_eq!(plans(&mut h), [[6]]);
+    complete(&mut h, 3, 8);
+    assert_eq!(plans(&mut h), Vec::<Vec<u64>>::new());
+    h.tell(MasterEvent::Cleaned { entries: vec![EntryNumber(6)] });
+    assert_eq!(plans(&mut h), [[7]]);
+    // What fails is left for the next completion: there is no cleaning for its own sake.
+    h.tell(MasterEvent::Cleaned { entries: Vec::new() });
+    assert_eq!(plans(&mut h), Vec::<Vec<u64>>::new());
+}
+
+#[test]
 fn a_lost_transaction_ends_the_attempt_for_good() {
     let mut h = Harness::recovered(config());
     let scope = TransactionScope {

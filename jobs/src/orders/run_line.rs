@@ -1,0 +1,58 @@
+//! The command line of a run that another command starts and watches.
+//!
+//! Owns: which flags such a run is given.
+//! Does not own: the flags ([`crate::run`]), the process ([`crate::attempt`]).
+//! Runs on: the main thread.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use tidegate::state::fault::FAULT_VARIABLE;
+
+/// What a watched run is told.
+#[derive(Debug, Clone)]
+pub(crate) struct RunLine {
+    /// The partition files.
+    pub(crate) input: PathBuf,
+    /// The tables.
+    pub(crate) database: PathBuf,
+    /// The checkpoints; none: `--mode none`.
+    pub(crate) checkpoints: Option<PathBuf>,
+    /// Between the triggers of two checkpoints.
+    pub(crate) interval: Duration,
+    /// Subtasks of each operator.
+    pub(crate) parallelism: u32,
+    /// Orders a second.
+    pub(crate) rate: Option<u64>,
+    /// `latest` or `none`.
+    pub(crate) restore: &'static str,
+}
+
+impl RunLine {
+    /// The command; its program is this one.
+    ///
+    /// # Errors
+    /// The path of this program is unknown.
+    pub(crate) fn command(&self) -> io::Result<Command> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .env_remove(FAULT_VARIABLE)
+            .arg("run")
+            .arg(format!("--source=files:{}", self.input.display()))
+            .arg(format!("--sink=sqlite:{}", self.database.display()))
+            .arg(format!("--parallelism={}", self.parallelism))
+            .args(self.rate.map(|rate| format!("--rate={rate}")))
+            .args(["--backend=hashmap", "--json"]);
+        match &self.checkpoints {
+            None => command.arg("--mode=none"),
+            Some(folder) => command
+                .arg("--mode=exactly-once")
+                .arg(format!("--checkpoints={}", folder.display()))
+                .arg(format!("--checkpoint-interval={}ms", self.interval.as_millis()))
+                .arg(format!("--restore={}", self.restore)),
+        };
+        Ok(command)
+    }
+}

@@ -1,0 +1,201 @@
+//! `orders torture`: the job killed many times at chosen places, restarted from its checkpoints, and audited.
+//!
+//! Owns: the order of the steps.
+//! Does not own: the flags ([`args`]), which kills ([`schedule`] over the [`place`]s), the killing ([`campaign`]), the control group
+//! ([`control`]), the look into the checkpoint folder ([`checkpoint_folder`]), the audit ([`crate::verify`]), the [`report`].
+//! Runs on: the main thread; the job runs in child processes.
+//!
+//! 1. A fresh folder, and the input in it: made-up orders, or the real purchases.
+//! 2. With `--mode none` or `at-most-once` the control group: killed, and restarted without its checkpoints.
+//! 3. The job, killed as the schedule (or the script of the control group) says, restarted from its latest checkpoint each
+//!    time, and at last run to its end.
+//! 4. The tables compared with the input, and the checkpoint folder with what the retained checkpoints refer to.
+
+mod args;
+mod campaign;
+mod checkpoint_folder;
+mod control;
+mod display;
+mod error;
+mod kill;
+mod output;
+mod place;
+mod report;
+mod run_watch;
+mod schedule;
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub(crate) use self::args::TortureArgs;
+use self::args::{CONTROL_KILLS, TortureMode};
+use self::campaign::Campaign;
+use self::control::{BadRestart, Script};
+use self::display::Display;
+pub(crate) use self::error::TortureError;
+use self::report::{Settings, Tortured, control_text};
+use self::schedule::{Strike, schedule};
+use crate::generate::{GenerateArgs, write_orders};
+use crate::import::import_purchases;
+use crate::run_line::RunLine;
+use crate::verify::audit;
+use crate::work_folder::WorkFolder;
+use tidegate_jobs::digits::{counted, grouped};
+
+/// Kills, when none are asked for.
+const KILLS: u32 = 20;
+/// Made-up orders for each kill and subtask, when none are asked for: enough for batches of more than one statement.
+const ORDERS_PER_KILL: u64 = 1_000;
+/// A job of fewer subtasks gets as many orders as this one.
+const SUBTASKS_MIN: u32 = 3;
+/// Made-up orders of a control group.
+const CONTROL_ORDERS: u64 = 20_000;
+/// Between two checkpoints, when nothing is asked for.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Checkpoint intervals in the share of the input that a kill has.
+const INTERVALS_PER_KILL: u64 = 3;
+/// Shares of the input beyond the kills: something must be left behind the last one.
+const SHARES_LEFT: u64 = 4;
+
+/// Runs all steps and prints what happens.
+///
+/// # Errors
+/// [`TortureError`] when a step could not be done or a kill could not be made. Tables that differ, a place that was not struck,
+/// files left over and a control without damage are no errors but exit status 1.
+pub(crate) fn torture(args: &TortureArgs) -> Result<ExitCode, TortureError> {
+    let folder = WorkFolder::fresh(&args.dir, "torture")?;
+    let orders = write_input(args, &folder)?;
+    match args.bad_restart() {
+        None => exactly_once(args, &folder, orders),
+        Some(restart) => control_group(args, restart, &folder, orders),
+    }
+}
+
+fn exactly_once(args: &TortureArgs, folder: &WorkFolder, orders: u64) -> Result<ExitCode, TortureError> {
+    let kills = args.kills.unwrap_or(KILLS);
+    let interval = args.checkpoint_interval.unwrap_or(INTERVAL);
+    let share = (orders / (u64::from(kills) + SHARES_LEFT)).max(1);
+    let millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).saturating_mul(INTERVALS_PER_KILL);
+    let rate = (share * 1_000 / millis.max(1)).max(1);
+    let settings =
+        Settings { seed: args.seed, parallelism: args.parallelism, mode: "exactly-once", every_place: true };
+    let display = Display::new(args.json, u64::from(kills));
+    display.line(&format!("{} · {kills} kills, seed {}", title(args, orders, interval), args.seed));
+    let line = run_line(args, folder, interval, rate);
+    let strikes = schedule(kills, args.seed, args.parallelism);
+    let tortured = tortured(line, folder, orders, share, &strikes, &display)?;
+    match args.json {
+        true => print(&format!("{}\n", report::to_json(&settings, None, &tortured))),
+        false => print(&tortured.to_text(&settings)),
+    }
+    Ok(status(tortured.ok(&settings)))
+}
+
+fn control_group(
+    args: &TortureArgs,
+    restart: BadRestart,
+    folder: &WorkFolder,
+    orders: u64,
+) -> Result<ExitCode, TortureError> {
+    let kills = args.kills.unwrap_or(CONTROL_KILLS);
+    let script = Script::new(restart, kills, orders, args.checkpoint_interval);
+    let settings =
+        Settings { seed: args.seed, parallelism: args.parallelism, mode: restart.word(), every_place: false };
+    let display = Display::new(args.json, u64::from(kills) * 2);
+    display.line(&format!(
+        "{} · {kills} kills, each 0.8 of an interval after a checkpoint",
+        title(args, orders, script.interval)
+    ));
+    let line = run_line(args, folder, script.interval, script.rate);
+    display.line(&format!("  control: --mode {}", restart.word()));
+    let control = control::run(restart, script, &line, &folder.part("control")?, &display)?;
+    if !args.json {
+        display.line(&control_text(&control));
+    }
+    display.line("  the same kills with --mode exactly-once");
+    let part = folder.part("exactly-once")?;
+    let line = RunLine { database: part.database(), checkpoints: Some(part.checkpoints()), ..line };
+    let tortured = tortured(line, &part, orders, 1, &script.strikes(args.parallelism), &display)?;
+    match args.json {
+        true => print(&format!("{}\n", report::to_json(&settings, Some(&control), &tortured))),
+        false => print(&tortured.to_text(&settings)),
+    }
+    Ok(status(control.proves() && tortured.ok(&settings)))
+}
+
+/// The kills, the audit, and the look into the checkpoint folder.
+fn tortured(
+    line: RunLine,
+    folder: &WorkFolder,
+    orders: u64,
+    share: u64,
+    strikes: &[Strike],
+    display: &Display,
+) -> Result<Tortured, TortureError> {
+    let input = line.input.clone();
+    let kills = Campaign::new(line, orders, share, display).run(strikes)?;
+    let verdict = audit(&input, &folder.database())?;
+    Ok(Tortured { kills, verdict, folder: checkpoint_folder::check(&folder.checkpoints())? })
+}
+
+fn run_line(args: &TortureArgs, folder: &WorkFolder, interval: Duration, rate: u64) -> RunLine {
+    RunLine {
+        input: folder.input(),
+        database: folder.database(),
+        checkpoints: Some(folder.checkpoints()),
+        interval,
+        parallelism: args.parallelism,
+        rate: Some(rate),
+        restore: "latest",
+    }
+}
+
+/// Puts the input into the folder and answers the number of orders.
+fn write_input(args: &TortureArgs, folder: &WorkFolder) -> Result<u64, TortureError> {
+    let partitions = partitions(args);
+    if let Some(purchases) = &args.purchases {
+        return Ok(import_purchases(purchases, partitions, &folder.input(), false)?.orders);
+    }
+    let default = match args.mode {
+        TortureMode::ExactlyOnce => {
+            let subtasks = u64::from(args.parallelism.max(SUBTASKS_MIN));
+            ORDERS_PER_KILL * subtasks * u64::from(args.kills.unwrap_or(KILLS))
+        }
+        TortureMode::None | TortureMode::AtMostOnce => CONTROL_ORDERS,
+    };
+    let orders = args.orders.unwrap_or(default);
+    write_orders(&GenerateArgs {
+        orders,
+        users: args.users,
+        partitions,
+        seed: args.seed,
+        out: folder.input(),
+        force: false,
+    })?;
+    Ok(orders)
+}
+
+fn partitions(args: &TortureArgs) -> u32 {
+    if args.mode == TortureMode::AtMostOnce { 1 } else { args.partitions }
+}
+
+fn title(args: &TortureArgs, orders: u64, interval: Duration) -> String {
+    let kind = if args.purchases.is_some() { "real purchases" } else { "made-up orders" };
+    format!(
+        "Tidegate orders torture · {} {kind} · {} · parallelism {} · checkpoints every {} ms",
+        grouped(orders),
+        counted(u64::from(partitions(args)), "partition"),
+        args.parallelism,
+        interval.as_millis()
+    )
+}
+
+fn print(text: &str) {
+    // A reader that has seen enough closes the pipe: the exit status still tells.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+fn status(ok: bool) -> ExitCode {
+    if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -189,3 +189,33 @@ impl PartFolder for DiskFolder {
         Ok(listed.await?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{self, Bench};
+
+    #[test]
+    fn a_link_keeps_the_pending_name_and_never_replaces_what_is_there() {
+        testing::run(async {
+            let place = tempfile::tempdir().unwrap();
+            let folder = DiskFolder::new(place.path(), Bench::new().io);
+            fs::write(place.path().join("pending"), "new").unwrap();
+            assert_eq!(folder.publish("pending", "b/finished").await.unwrap(), Published::Done);
+            assert_eq!(folder.is_same("pending", "b/finished").await.unwrap(), Some(true));
+            assert_eq!(folder.publish("pending", "b/finished").await.unwrap(), Published::Taken);
+            fs::write(place.path().join("foreign"), "old").unwrap();
+            assert_eq!(folder.publish("pending", "foreign").await.unwrap(), Published::Taken);
+            assert_eq!(fs::read(place.path().join("foreign")).unwrap(), b"old");
+            assert_eq!(folder.is_same("pending", "foreign").await.unwrap(), Some(false));
+            folder.remove("pending").await.unwrap();
+            folder.remove("pending").await.unwrap();
+            assert_eq!(folder.publish("pending", "other").await.unwrap(), Published::Gone);
+            assert_eq!(folder.is_same("pending", "foreign").await.unwrap(), None);
+            assert_eq!(
+                (folder.length("b/finished").await.unwrap(), folder.length("b").await.unwrap()),
+                (Some(3), None)
+            );
+        });
+    }
+}

@@ -1,31 +1,28 @@
 //! What people ask of a running job from other threads: how it stands, its last checkpoints, a checkpoint now, an orderly end.
 //!
-//! Owns: the questions, the handle that asks them, and what is kept for the answers. Does not own: how a question travels between
-//! processes. Runs on: [`ControlHandle`] on any thread, which it blocks until the answer is there; [`JobMonitor`] on the thread that
-//! steps the job. The monitor is pure: notices and questions in, answers out.
+//! Owns: the questions, and the handle that asks them. Does not own: the answers ([`monitor`]), how a question travels between
+//! processes. Runs on: any thread, which it blocks until the answer is there.
 
-use std::collections::VecDeque;
+mod monitor;
+
 use std::sync::Arc;
 use std::thread::Thread;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvError, SendTimeoutError, Sender, bounded};
 
-use super::job_execution::{ExecutionNotice, JobOutcome};
+pub(super) use self::monitor::{JobMonitor, MayTrigger};
+use super::job_execution::JobOutcome;
 use super::local_runner::CancelHandle;
-use crate::checkpoint::failure_manager::FailureReason;
-use crate::checkpoint::stats::{CheckpointOutcome, CheckpointStats, HISTORY_MAX};
+use crate::checkpoint::stats::CheckpointStats;
 use crate::error::{EngineError, chain_text};
 use crate::ids::{AttemptId, CheckpointId};
-use crate::jobmanager::MasterNotice;
 use crate::jobmanager::plan::JobPlan;
 
 /// Questions that wait for the job's thread.
 const QUESTIONS_MAX: usize = 16;
 /// A job that takes up no question for so long does not step.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Questions whose answer is still to come: the outcome of a checkpoint, the end of the job.
-const WAITING_MAX: usize = 64;
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -217,134 +214,3 @@ impl ControlHandle {
         sent
     }
 }
-
-/// What the running attempt says to a request for a checkpoint.
-pub(super) enum MayTrigger {
-    /// It will be this one, or a later one.
-    Next(CheckpointId),
-    /// No attempt takes checkpoints now.
-    NotNow,
-    /// Checkpoints are off.
-    Off,
-}
-
-/// What is kept for the answers. See the module.
-#[derive(Debug, Default)]
-pub(super) struct JobMonitor {
-    status: JobStatus,
-    recent: VecDeque<CheckpointRecord>,
-    triggered: Vec<(CheckpointId, Sender<CheckpointAnswer>)>,
-    ends: Vec<Sender<JobEnd>>,
-}
-
-impl JobMonitor {
-    /// Takes in a notice.
-    pub(super) fn notice(&mut self, wall_ms: i64, notice: &ExecutionNotice) {
-        match notice {
-            ExecutionNotice::Started { attempt, restored, .. } => {
-                self.status.attempt = Some(*attempt);
-                self.status.restored = *restored;
-                self.status.newest = restored.or(self.status.newest);
-                self.status.attempts += 1;
-                self.set_phase(JobPhase::Running);
-            }
-            ExecutionNotice::Master(MasterNotice::CheckpointCompleted(stats)) => {
-                self.status.completed += 1;
-                self.status.newest = Some(stats.id);
-                self.checkpoint(wall_ms, stats);
-            }
-            ExecutionNotice::Master(MasterNotice::CheckpointFailed(stats)) => {
-                self.status.failed += 1;
-                self.checkpoint(wall_ms, stats);
-            }
-            ExecutionNotice::Master(MasterNotice::Progress { records_read, prepared, .. }) => {
-                self.status.records_read = *records_read;
-                self.status.prepared = *prepared;
-            }
-            ExecutionNotice::Master(MasterNotice::Recovered { .. } | MasterNotice::AllEnded) => {}
-            ExecutionNotice::Restarting { cause, .. } => {
-                self.status.last_failure = Some(cause.clone());
-                self.set_phase(JobPhase::Restarting);
-                for (_, reply) in self.triggered.drain(..) {
-                    let _ = reply.try_send(CheckpointAnswer::AttemptFailed { cause: cause.clone() });
-                }
-            }
-        }
-    }
-
-    /// The job is being canceled, whatever its attempts do meanwhile.
-    pub(super) fn canceling(&mut self) {
-        self.status.phase = JobPhase::Canceling;
-    }
-
-    fn set_phase(&mut self, phase: JobPhase) {
-        if self.status.phase != JobPhase::Canceling {
-            self.status.phase = phase;
-        }
-    }
-
-    fn checkpoint(&mut self, wall_ms: i64, stats: &CheckpointStats) {
-        let attempt = self.status.attempt.unwrap_or_default();
-        let record = CheckpointRecord { attempt, ended_at_ms: wall_ms, stats: stats.clone() };
-        // One that a later one made needless says nothing about what was asked for: the later one answers.
-        let needless = matches!(stats.outcome, CheckpointOutcome::Failed(FailureReason::Subsumed { .. }));
-        if !needless {
-            self.triggered.retain(|(from, reply)| {
-                let waits = stats.id < *from;
-                if !waits {
-                    let _ = reply.try_send(CheckpointAnswer::Ended(Box::new(record.clone())));
-                }
-                waits
-            });
-        }
-        if self.recent.len() == HISTORY_MAX {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(record);
-    }
-
-    /// Answers at once, or keeps the question for later. `true`: a checkpoint is wanted.
-    pub(super) fn ask(&mut self, question: Question, may: impl FnOnce() -> MayTrigger) -> bool {
-        match question {
-            Question::Status(reply) => {
-                let _ = reply.try_send(self.status.clone());
-            }
-            Question::Checkpoints(reply) => {
-                let _ = reply.try_send(self.recent.iter().rev().cloned().collect());
-            }
-            Question::Trigger(reply) => match may() {
-                MayTrigger::Next(id) if self.triggered.len() < WAITING_MAX => {
-                    self.triggered.push((id, reply));
-                    return true;
-                }
-                MayTrigger::Next(_) | MayTrigger::NotNow => {
-                    let _ = reply.try_send(CheckpointAnswer::NotNow(self.status.phase));
-                }
-                MayTrigger::Off => {
-                    let _ = reply.try_send(CheckpointAnswer::Off);
-                }
-            },
-            Question::End(reply) => {
-                // One too many hears nothing: its sender is dropped, and it learns that it has to look for itself.
-                if self.ends.len() < WAITING_MAX {
-                    self.ends.push(reply);
-                }
-            }
-        }
-        false
-    }
-
-    /// The job is over: everybody who waits is told.
-    pub(super) fn over(&mut self, end: &JobEnd) {
-        self.status.phase = JobPhase::Over;
-        for (_, reply) in self.triggered.drain(..) {
-            let _ = reply.try_send(CheckpointAnswer::JobEnded(end.clone()));
-        }
-        for reply in self.ends.drain(..) {
-            let _ = reply.try_send(end.clone());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

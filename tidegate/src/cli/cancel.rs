@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use super::list::unexpected;
 use super::{CliError, target};
 use crate::control::client;
-use crate::control::protocol::{Answer, Ask, EndReport};
+use crate::control::protocol::{Answer, Ask};
+use crate::control::report::EndReport;
 
 /// Arguments of `tidegate cancel`.
 #[derive(Debug, clap::Args)]

@@ -3,7 +3,8 @@
 //! Owns: an answer to each question. Does not own: sockets ([`super::server`]), the job. Runs on: the thread of a connection, which it
 //! may block until a checkpoint or the job has ended.
 
-use super::protocol::{Answer, Ask, CheckpointReport, EndReport, JobReport, JobState};
+use super::protocol::{Answer, Ask};
+use super::report::{CheckpointReport, EndReport, JobReport, JobState};
 use super::server::Host;
 use crate::engine::execution::control::{CheckpointAnswer, ControlGone, ControlHandle, JobPhase};
 

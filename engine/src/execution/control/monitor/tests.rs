@@ -2,9 +2,13 @@
 //!
 //! Owns: the cases. Does not own: what it tests. Runs on: the test's thread.
 
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, bounded};
+
 use super::*;
 use crate::element::CheckpointKind;
-use crate::ids::EntryNumber;
+use crate::ids::{AttemptId, EntryNumber};
 
 fn stats(id: u64, outcome: CheckpointOutcome) -> CheckpointStats {
     CheckpointStats {

@@ -92,7 +92,7 @@ pub async fn start(mut setup: StartSetup) -> Result<Started, EngineError> {
             return Err(fenced(&setup.plan, by));
         }
         let notes = check(survey.restored.as_ref(), &setup)?;
-        let Some(restored) = read(&setup, survey.restored.as_ref(), &log).await? else { continue };
+        let Some(restored) = read(&setup, &survey, &log).await? else { continue };
         match log.claim(&survey, setup.own.add(setup.nonces.draw())).await? {
             ClaimOutcome::Again => {}
             ClaimOutcome::Fenced { by } => return Err(fenced(&setup.plan, by)),
@@ -115,7 +115,15 @@ async fn claim_stands(
     let entry = |c: &Option<CompletedCheckpoint>| c.as_ref().map(|c| c.number);
     let restored = match &claimed.restored {
         Some(checkpoint) if entry(&claimed.restored) != entry(&survey.restored) => {
-            let restored = load(&setup.storage, &checkpoint.manifest).await?;
+            let restored = match load(&setup.storage, &checkpoint.manifest).await {
+                Err(missing @ RestoreError::Missing { .. }) => {
+                    return Err(match taken_over(&log, claimed.attempt).await? {
+                        Some(by) => fenced(&setup.plan, by),
+                        None => missing.into(),
+                    });
+                }
+                loaded => loaded?,
+            };
             check_state(&restored, setup)?;
             restored
         }
@@ -123,6 +131,12 @@ async fn claim_stands(
     };
     let restored = restored.with_committed(claimed.committed.clone());
     Ok(Started { claimed, restored, log, notes })
+}
+
+/// The claim of a later attempt, whose cleaner may have taken away what this one has claimed to restore.
+async fn taken_over(log: &LogClient, own: AttemptId) -> Result<Option<EntryNumber>, EngineError> {
+    let now = log.listing(None).await?;
+    Ok(now.above(EntryNumber(own.0)).find(|(_, entry)| entry.is_claim()).map(|(number, _)| number))
 }
 
 async fn survey(log: &LogClient, restore: RestoreFrom) -> Result<Survey, EngineError> {
@@ -158,13 +172,10 @@ fn check_state(restored: &Restored, setup: &StartSetup) -> Result<(), EngineErro
     Ok(())
 }
 
-/// Reads and checks the state. `None`: a file is gone because an attempt that still runs has cleaned the checkpoint.
-async fn read(
-    setup: &StartSetup,
-    restored: Option<&CompletedCheckpoint>,
-    log: &LogClient,
-) -> Result<Option<Restored>, EngineError> {
-    let Some(checkpoint) = restored else { return Ok(Some(Restored::default())) };
+/// Reads and checks the state. `None`: a file is gone, and the log has changed meanwhile: an attempt that still runs, or ran while
+/// this one stood still, has cleaned the checkpoint. (That its entry stands proves nothing: a late put may have brought it back.)
+async fn read(setup: &StartSetup, survey: &Survey, log: &LogClient) -> Result<Option<Restored>, EngineError> {
+    let Some(checkpoint) = &survey.restored else { return Ok(Some(Restored::default())) };
     match load(&setup.storage, &checkpoint.manifest).await {
         Ok(restored) => {
             check_state(&restored, setup)?;
@@ -172,7 +183,8 @@ async fn read(
         }
         Err(missing @ RestoreError::Missing { .. }) => {
             let now = log.listing(None).await?;
-            if now.get(checkpoint.number).is_some() { Err(missing.into()) } else { Ok(None) }
+            let unchanged = now.highest() == survey.listing.highest() && now.get(checkpoint.number).is_some();
+            if unchanged { Err(missing.into()) } else { Ok(None) }
         }
         Err(other) => Err(other.into()),
     }

@@ -108,7 +108,7 @@ const KNOWN: &[(Mutation, u64)] = &[
     (Mutation::EndedSetEarly, 11),
     (Mutation::OnEndAgain, 0),
     (Mutation::InvalidStateIsCommitted, 108),
-    (Mutation::TooFewSlots, 18),
+    (Mutation::TooFewSlots, 191),
     (Mutation::ProducerKept, 5),
     (Mutation::OpeningAskedAgain, 1),
 ];
@@ -153,7 +153,6 @@ const OF_THE_DRIVER: &[Mutation] = &[
     Mutation::ListsOnlyOwnCheckpoint,
     Mutation::SweepBeforeCommit,
     Mutation::SplitListInRecovery,
-    Mutation::SweepWithoutAttemptBound,
     Mutation::PendingEndsAtHandOver,
 ];
 

@@ -52,8 +52,10 @@ struct Inner {
     /// Where each prepared transaction is, and by which checkpoint's barrier it was closed: the broker knows no such names.
     prepared: BTreeMap<TransactionName, (ProducerSlot, Producer, CheckpointId)>,
     now: u64,
-    /// So many requests for an id, or for an end, get no answer, beside those whose connection drops.
-    silences_left: u64,
+    /// So many initialisations get no answer, beside those whose connection drops.
+    silent_inits_left: u64,
+    /// And so many ends.
+    silent_ends_left: u64,
 }
 
 impl SharedBroker {
@@ -66,7 +68,8 @@ impl SharedBroker {
             broker: Broker::new(settings),
             prepared: BTreeMap::new(),
             now: 0,
-            silences_left: rng.below(8),
+            silent_inits_left: rng.below(12),
+            silent_ends_left: rng.below(24),
         };
         Self {
             inner: Arc::new(Mutex::new(inner)),
@@ -237,12 +240,16 @@ impl BrokerClient {
 
     /// Whether an initialisation, or an end, gets no answer now; it may still be executed.
     fn is_silent(&self) -> bool {
-        let decisive = matches!(self.on_the_way, Some(Request::Init { .. } | Request::End { .. }));
         let mut inner = self.broker.lock();
-        if !decisive || inner.silences_left == 0 || !self.line.is_busy() {
+        let (left, tries) = match self.on_the_way {
+            Some(Request::Init { .. }) => (&mut inner.silent_inits_left, 1),
+            Some(Request::End { .. }) => (&mut inner.silent_ends_left, 3),
+            _ => return false,
+        };
+        if *left == 0 || !(0..tries).any(|_| self.line.is_busy()) {
             return false;
         }
-        inner.silences_left -= 1;
+        *left -= 1;
         drop(inner);
         self.count("a request was late and had no answer");
         true

@@ -12,7 +12,7 @@ use crate::operator::keyed_process::{KeyedContext, KeyedFunction};
 use crate::operator::watermarks::Watermarks;
 use std::time::Duration;
 
-/// The sum of each key; after a second without event time reaching further, the sum once more, negative.
+/// The sum of each key; a second of event time after each record, the sum once more, negative.
 #[derive(Clone)]
 struct Sums;
 
@@ -28,7 +28,7 @@ impl KeyedFunction<u64, (u64, i64), tidegate_state::ValueDeclaration<i64>, (u64,
             return Err(JobError::msg("an amount below zero"));
         }
         let sum = *sum.update(|sum| *sum += amount)?;
-        ctx.register_event_timer(1_000);
+        ctx.register_event_timer(amount + 1_000);
         out.emit((*ctx.key(), sum));
         Ok(())
     }
@@ -78,7 +78,7 @@ fn event_time_fires_timers_and_so_does_the_end() {
     let sink = job.sink::<(u64, i64)>("out");
     job.source::<(u64, i64)>("amounts").push_all([(1, 10), (2, 2_000)]);
     job.run_until_idle().unwrap();
-    assert_eq!(sink.take(), [(1, 10), (1, -10), (2, 2_000)]);
+    assert_eq!(sink.take(), [(1, 10), (2, 2_000), (1, -10)]);
     job.finish().unwrap();
     assert_eq!(sink.records(), [(2, -2_000)]);
 }

@@ -111,6 +111,15 @@ const OF_A_ZOMBIE: [&str; 23] = [
 /// Fault points that only a job with a file sink passes begin with this.
 const OF_FILES: &str = "file_sink.";
 
+/// Fault points that are passed only where several things come together; they are aimed at more often.
+const RARE: [&str; 5] = [
+    "commit_log.claim.after",
+    "commit_log.claim.before",
+    "sink.commit.between",
+    "sink.rollback.after",
+    "sink.rollback.before",
+];
+
 /// Fault points at the very end of a job.
 const OF_THE_END: [&str; 2] = ["commit_log.finished.before", "commit_log.finished.after"];
 
@@ -229,7 +238,7 @@ impl Place {
             (0, _) => Self::AfterSteps(rng.between(1, 2_500)),
             (1, _) => Self::AfterPasses(rng.below(120)),
             (_, Strike::Crash | Strike::Part { .. }) => {
-                let point = pick(rng, FAULT_POINTS);
+                let point = if rng.one_in(6) { pick(rng, &RARE) } else { pick(rng, FAULT_POINTS) };
                 match OF_THE_END.contains(&point) {
                     true => Self::AfterPasses(rng.below(40)),
                     false => Self::At(point, rng.between(1, 3)),

@@ -86,7 +86,8 @@ fn every_fault_point_is_struck() {
     let mut struck: Vec<&str> = strikes.iter().map(|(point, _)| *point).collect();
     struck.extend([RECOVERY, ROLLBACK, ALONE].concat());
     struck.sort_unstable();
-    let mut listed: Vec<&str> = points::all().collect();
+    // Those of the file sink are struck by its own tests: this job writes to SQLite.
+    let mut listed: Vec<&str> = points::all().filter(|point| !point.starts_with("file_sink.")).collect();
     listed.sort_unstable();
     assert_eq!(struck, listed);
 }

@@ -1,32 +1,29 @@
 //! Does a checkpoint folder hold exactly what its retained checkpoints refer to?
 //!
-//! This is the seam for the folder check of a torture run: [`check`] is called in one place, and only its result is used.
+//! The check of `tidegate checkpoint fsck`, and one thing more: after a job has ended no other checkpoint's entry stands.
 //!
-//! Owns: the walk over the disk itself (the store's own listing hides half-written files), and the comparison.
-//! Does not own: the entries (`tidegate::engine::checkpoint::commit_log`); it deletes nothing.
+//! Owns: that one thing. Does not own: the check (`tidegate::engine::checkpoint::fsck`); it deletes nothing.
 //! Runs on: the main thread, when no process runs on the folder.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::collections::BTreeSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use tidegate::engine::checkpoint::commit_log::{Listing, entry_in};
+use tidegate::engine::checkpoint::fsck::{CheckpointFolder, Finding, FsckError};
+use tidegate::state::{CheckpointStorage, StorageError};
 
-/// The log's own file.
-const IDENTITY: &str = "log/id";
-/// Where entries are.
-const LOG: &str = "log/";
-
-/// The folder cannot be read.
+/// The folder cannot be checked.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {path}\n  help: check that the checkpoint folder is there and readable")]
-pub(crate) struct FolderError {
-    /// Folder or file.
-    path: PathBuf,
-    /// Why not.
-    #[source]
-    source: io::Error,
+pub(crate) enum FolderError {
+    /// The machine.
+    #[error("cannot check the checkpoint folder: no thread for it can be had")]
+    Runtime(#[source] io::Error),
+    /// It cannot be opened.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// It cannot be read.
+    #[error(transparent)]
+    Fsck(#[from] FsckError),
 }
 
 /// What was found.
@@ -34,38 +31,10 @@ pub(crate) struct FolderError {
 pub(crate) struct FolderVerdict {
     /// Retained checkpoints.
     pub(crate) checkpoints: u64,
-    /// Files that they refer to.
+    /// Files that were read for them.
     pub(crate) files: u64,
-    /// What should not be there, or should.
-    pub(crate) faults: Vec<FolderFault>,
-}
-
-/// One thing that is not as it must be; each with its path below the folder.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum FolderFault {
-    /// A retained checkpoint names it, and it is not there.
-    Missing(String),
-    /// Nothing refers to it.
-    NotReferred(String),
-    /// A checkpoint entry that the newest one does not retain.
-    NotRetained(String),
-    /// A file that a dead process had not given its name yet.
-    HalfWritten(String),
-    /// An entry that cannot be read.
-    Torn(String),
-}
-
-impl FolderFault {
-    /// For people.
-    pub(crate) fn to_text(&self) -> String {
-        match self {
-            Self::Missing(path) => format!("missing        {path}"),
-            Self::NotReferred(path) => format!("not referred   {path}"),
-            Self::NotRetained(path) => format!("not retained   {path}"),
-            Self::HalfWritten(path) => format!("half-written   {path}"),
-            Self::Torn(path) => format!("torn           {path}"),
-        }
-    }
+    /// What should not be there, or should, in words with its path.
+    pub(crate) faults: Vec<String>,
 }
 
 impl FolderVerdict {
@@ -75,69 +44,25 @@ impl FolderVerdict {
     }
 }
 
-/// Walks the folder and compares.
+/// Checks the folder.
 ///
 /// # Errors
 /// [`FolderError`].
 pub(crate) fn check(folder: &Path) -> Result<FolderVerdict, FolderError> {
-    let mut files = BTreeSet::new();
-    walk(folder, "", &mut files)?;
-    let (half_written, files): (BTreeSet<_>, BTreeSet<_>) =
-        files.into_iter().partition(|path| is_half_written(path));
-    let mut entries = BTreeMap::new();
-    let faults = half_written.into_iter().map(FolderFault::HalfWritten).collect();
-    let mut verdict = FolderVerdict { faults, ..Default::default() };
-    for path in files.iter().filter(|path| path.starts_with(LOG) && *path != IDENTITY) {
-        let bytes = fs::read(folder.join(path)).map_err(failed(&folder.join(path)))?;
-        match entry_in(path, &bytes) {
-            Some((number, entry)) => drop(entries.insert(number, (path.clone(), entry))),
-            None => verdict.faults.push(FolderFault::Torn(path.clone())),
-        }
-    }
-    let listing: Listing = entries.iter().map(|(number, (_, entry))| (*number, entry.clone())).collect();
-    let newest = listing.checkpoints().last();
-    let mut retained = newest.as_ref().map(|newest| listing.retained_with(newest.number)).unwrap_or_default();
-    retained.extend(newest);
-
-    let referred: BTreeSet<&str> =
-        retained.iter().flat_map(|checkpoint| checkpoint.manifest.files()).collect();
-    let is_retained = |number| retained.iter().any(|checkpoint| checkpoint.number == number);
-    for (number, (path, entry)) in &entries {
-        if entry.manifest().is_some() && !is_retained(*number) {
-            verdict.faults.push(FolderFault::NotRetained(path.clone()));
-        }
-    }
-    let missing = referred.iter().filter(|path| !files.contains(**path));
-    verdict.faults.extend(missing.map(|path| FolderFault::Missing((*path).to_owned())));
-    let others = files.iter().filter(|path| !path.starts_with(LOG) && !referred.contains(path.as_str()));
-    verdict.faults.extend(others.map(|path| FolderFault::NotReferred(path.clone())));
-    (verdict.checkpoints, verdict.files) = (retained.len() as u64, referred.len() as u64);
-    verdict.faults.sort();
-    Ok(verdict)
-}
-
-/// A name as the local store gives it to a file that it is still writing: `name#1`.
-fn is_half_written(path: &str) -> bool {
-    path.rsplit_once('#')
-        .is_some_and(|(_, number)| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// Paths of everything that is no folder, below `folder` and with `/` between the parts.
-fn walk(folder: &Path, prefix: &str, files: &mut BTreeSet<String>) -> Result<(), FolderError> {
-    for entry in fs::read_dir(folder).map_err(failed(folder))? {
-        let entry = entry.map_err(failed(folder))?;
-        let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        match entry.file_type().map_err(failed(&entry.path()))?.is_dir() {
-            true => walk(&entry.path(), &format!("{path}/"), files)?,
-            false => drop(files.insert(path)),
-        }
-    }
-    Ok(())
-}
-
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> FolderError {
-    let path = path.to_path_buf();
-    move |source| FolderError { path, source }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(FolderError::Runtime)?;
+    let storage = CheckpointStorage::open(&folder.display().to_string())?;
+    let (found, checked) = runtime.block_on(async {
+        let found = CheckpointFolder::look(storage, Some(folder)).await?;
+        let checked = found.check(false).await?;
+        Ok::<_, FsckError>((found, checked))
+    })?;
+    let kept: BTreeSet<_> = found.listing.kept().into_iter().collect();
+    let others = found.listing.checkpoints().filter(|checkpoint| !kept.contains(&checkpoint.number));
+    let faults = checked.findings.iter().map(Finding::to_string).chain(
+        others.map(|checkpoint| format!("entry {}: a checkpoint that is not retained", checkpoint.number)),
+    );
+    Ok(FolderVerdict { checkpoints: kept.len() as u64, files: checked.files, faults: faults.collect() })
 }
 
 #[cfg(test)]
@@ -148,25 +73,28 @@ mod tests {
     fn what_nothing_refers_to_is_found_also_where_a_listing_hides_it() {
         let folder = tempfile::tempdir().unwrap();
         for (path, bytes) in [
-            ("7-3/total/0", "state"),
-            ("7-3/total/1#2", "half"),
+            ("7-3/total-0.state", "state"),
+            ("7-3/total-1.state#2", "half"),
             ("log/id", "id"),
             ("log/00000000000000000001", ""),
         ] {
             let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, bytes).unwrap();
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
         }
         let verdict = check(folder.path()).unwrap();
-        let torn = FolderFault::Torn("log/00000000000000000001".into());
-        let half_written = FolderFault::HalfWritten("7-3/total/1#2".into());
-        assert_eq!(verdict.faults, [FolderFault::NotReferred("7-3/total/0".into()), half_written, torn]);
+        for path in ["7-3/total-0.state:", "7-3/total-1.state#2:", "log/00000000000000000001:", "log/id:"] {
+            assert!(verdict.faults.iter().any(|fault| fault.starts_with(path)), "{path} in {verdict:?}");
+        }
         assert!(!verdict.ok());
     }
 
     #[test]
     fn a_folder_that_is_not_there_is_named() {
-        let error = check(Path::new("/nowhere/checkpoints")).unwrap_err();
-        assert!(error.to_string().contains("/nowhere/checkpoints"));
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("checkpoints");
+        let error = check(&missing).unwrap_err();
+        let text = tidegate::engine::error::chain_text(&error);
+        assert!(text.contains(&missing.display().to_string()), "{text}");
     }
 }

@@ -64,7 +64,7 @@ impl Tortured {
             counted(folder.files, "file")
         ));
         for fault in &folder.faults {
-            put(format!("      {}", fault.to_text()));
+            put(format!("      {fault}"));
         }
         text
     }
@@ -80,7 +80,7 @@ impl Tortured {
             "ok": self.folder.ok(),
             "checkpoints": self.folder.checkpoints,
             "files": self.folder.files,
-            "faults": self.folder.faults.iter().map(|fault| fault.to_text()).collect::<Vec<_>>(),
+            "faults": self.folder.faults,
         });
         object
     }

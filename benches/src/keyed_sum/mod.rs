@@ -117,8 +117,10 @@ fn draw(outcome: &mut Outcome) {
     outcome.figures.insert("cpu_ratios".to_owned(), cpu_ratios.into());
 }
 
-const LOOKUP: &str = "most of a record's time is the lookup of its key: see docs/performance.md";
-const COST: &str = "after a freeze the first write to a page copies it: see docs/performance.md";
+const LOOKUP: &str = "half of a record's time is waiting for memory in the lookup of its key; next: pages with dense entries beside an index \
+     that no snapshot shares (docs/performance.md)";
+const COST: &str = "after a freeze the first write to a page copies it, key by key for strings, and the writer of the file takes a core; next: \
+     dense pages that are copied as one piece (docs/performance.md)";
 
 fn candidates<K: BenchKey>(options: &KeyedSumOptions) -> Vec<Candidate<'static>> {
     let keys = options.keys;

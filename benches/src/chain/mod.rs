@@ -81,7 +81,8 @@ pub(crate) fn run(options: &ChainOptions) -> Result<Outcome, BenchError> {
     Ok(outcome)
 }
 
-const AROUND: &str = "Renoir's one loop need not make the string of the struct, our batches hold it; next: nothing planned (docs/performance.md)";
+const AROUND: &str = "Renoir's one loop need not make the string of the struct, our batches hold it; next: a source fused \
+     with its first pipe (docs/performance.md)";
 
 fn candidates<R: ChainRecord>(group: &'static str) -> Vec<Candidate<'static>> {
     let own = vec![

@@ -2,38 +2,31 @@
 //!
 //! Owns: the drawing of a scenario. Does not own: faults. Runs on: the simulation's thread.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 
 use tidegate_state::value;
 
-use super::broker_client::SharedBroker;
 use super::broker_sink::BrokerSink;
-use super::coverage::{Area, SharedCoverage};
-use super::database::{CommittedRows, Database, Row};
-use super::file_sink::{FileSink, FileSinkSettings};
-use super::file_system::FileSystem;
+use super::coverage::SharedCoverage;
+use super::database::{CommittedRows, Row};
+use super::file_sink::FileSink;
+use super::functions::{Failures, TIMER_AFTER_MS, Tally, Total, Totals};
 use super::line::Line;
-use super::options::{ServerKind, SimOptions};
+use super::options::SimOptions;
 use super::rng::Rng;
+use super::server::Server;
 use super::sink::SimSink;
 use super::source::{Record, SimSource};
-use super::xa_client::SharedXa;
-use super::xa_database::Flavor;
 use super::xa_sink::XaSink;
 use crate::api::{DataStream, StreamEnvironment};
 use crate::checkpoint::CheckpointConfig;
-use crate::error::{EngineError, JobError};
+use crate::error::EngineError;
 use crate::execution::ExecutionConfig;
 use crate::graph::JobGraph;
 use crate::jobmanager::RestartStrategy;
-use crate::operator::keyed_process::{KeyedContext, KeyedFunction};
-use crate::operator::process_function::ProcessFunction;
 use crate::operator::watermarks::Watermarks;
-use crate::operator::{Output, TransactionName};
 
-/// Timers fire this long after their record.
-pub const TIMER_AFTER_MS: i64 = 10;
 /// Uid of the sink that logs each record.
 pub const LOG_SINK: &str = "log_sink";
 /// Uid of the sink of the tally.
@@ -42,19 +35,6 @@ pub const TALLY_SINK: &str = "tally_sink";
 pub const TOTAL_SINK: &str = "total_sink";
 /// Uid of the sink that adds to rows in place.
 pub const ADD_SINK: &str = "add_sink";
-
-/// Where a scenario's output goes; it outlives the processes.
-#[derive(Clone, Debug)]
-pub enum Server {
-    /// Staged transactions.
-    Staged(Database),
-    /// XA branches.
-    Xa(SharedXa),
-    /// Part files.
-    Files(FileSystem, FileSinkSettings),
-    /// Transactions of a log broker.
-    Broker(SharedBroker),
-}
 
 /// One seed's job.
 #[derive(Debug)]
@@ -79,107 +59,6 @@ pub struct Scenario {
     /// Draws the parallelism in front of the tally, the same at each start.
     front: Rng,
     failures: Failures,
-}
-
-/// Failures of a user function.
-#[derive(Clone, Debug)]
-struct Failures {
-    /// Guards the stream of numbers; one thread uses it.
-    rng: Arc<Mutex<Rng>>,
-    one_in: u64,
-    left: Arc<AtomicU64>,
-    calm: Arc<AtomicBool>,
-    coverage: SharedCoverage,
-}
-
-impl Failures {
-    fn strike(&self) -> Result<(), JobError> {
-        let drawn = self.rng.lock().unwrap_or_else(PoisonError::into_inner).one_in(self.one_in);
-        if !drawn || self.calm.load(Ordering::Relaxed) || self.left.load(Ordering::Relaxed) == 0 {
-            return Ok(());
-        }
-        self.left.fetch_sub(1, Ordering::Relaxed);
-        self.coverage.count(Area::Injected, "function failed");
-        Err(JobError::msg("a planted failure of a user function"))
-    }
-}
-
-/// Running totals with a timer per record time.
-#[derive(Clone, Debug)]
-struct Totals {
-    failures: Failures,
-}
-
-#[derive(Clone, Debug, Default, tidegate_state::StateType)]
-struct Total {
-    count: u64,
-    sum: u64,
-}
-
-type TotalState = tidegate_state::ValueDeclaration<Total>;
-
-impl KeyedFunction<u64, Record, TotalState, Row> for Totals {
-    fn process(
-        &mut self,
-        record: Record,
-        state: &mut tidegate_state::ValueState<'_, Total>,
-        context: &mut KeyedContext<'_, u64>,
-        out: &mut Output<Row>,
-    ) -> Result<(), JobError> {
-        self.failures.strike()?;
-        let total = state.update(|t| {
-            t.count += 1;
-            t.sum += record.value;
-        })?;
-        out.emit(Row::Total { key: record.key, count: total.count, sum: total.sum });
-        context.register_event_timer(record.time + TIMER_AFTER_MS);
-        Ok(())
-    }
-
-    fn on_timer(
-        &mut self,
-        at_ms: i64,
-        _state: &mut tidegate_state::ValueState<'_, Total>,
-        context: &mut KeyedContext<'_, u64>,
-        out: &mut Output<Row>,
-    ) -> Result<(), JobError> {
-        out.emit(Row::Timer { key: *context.key(), at: at_ms });
-        Ok(())
-    }
-}
-
-/// Counts the records of its subtask and says so at the end.
-#[derive(Clone, Debug)]
-struct Tally {
-    records: u64,
-}
-
-impl ProcessFunction<Record, Row> for Tally {
-    type State = u64;
-    const HAS_ON_END: bool = true;
-
-    fn process(
-        &mut self,
-        _record: Record,
-        _time: Option<i64>,
-        _out: &mut Output<Row>,
-    ) -> Result<(), JobError> {
-        self.records += 1;
-        Ok(())
-    }
-
-    fn on_end(&mut self, out: &mut Output<Row>) -> Result<(), JobError> {
-        out.emit(Row::Tally { records: self.records });
-        Ok(())
-    }
-
-    fn snapshot(&self) -> Vec<u64> {
-        vec![self.records]
-    }
-
-    fn restore(&mut self, state: Vec<u64>) {
-        self.records = state.into_iter().sum();
-    }
 }
 
 impl Scenario {
@@ -340,105 +219,6 @@ impl Scenario {
             super::oracle::check_tally(&input, &rows(TALLY_SINK), self.tally)?;
         }
         super::oracle::check_totals(&input, &rows(TOTAL_SINK), TIMER_AFTER_MS)
-    }
-}
-
-impl Server {
-    fn draw(rng: &mut Rng, only: Option<ServerKind>) -> Self {
-        match (rng.below(8), only) {
-            (0, None) | (0..=3, Some(ServerKind::Xa)) => Self::Xa(SharedXa::new(Flavor::MariaDb)),
-            (1, None) | (_, Some(ServerKind::Xa)) => Self::Xa(SharedXa::new(Flavor::MySql)),
-            (2..=3, None) | (_, Some(ServerKind::Broker)) => {
-                Self::Broker(SharedBroker::draw(&mut rng.fork()))
-            }
-            (4..=5, None) | (_, Some(ServerKind::Files)) => {
-                Self::Files(FileSystem::default(), FileSinkSettings::draw(rng))
-            }
-            (_, None | Some(ServerKind::Staged)) => Self::Staged(Database::default()),
-        }
-    }
-
-    fn for_job(self, checkpoints: &CheckpointConfig) -> Self {
-        match self {
-            Self::Broker(broker) => Self::Broker(broker.for_job(checkpoints)),
-            other => other,
-        }
-    }
-
-    /// Time has passed.
-    pub fn settle(&self, now: u64) {
-        match self {
-            Self::Staged(_) | Self::Files(..) => {}
-            Self::Xa(xa) => xa.settle(now),
-            Self::Broker(broker) => broker.settle(now),
-        }
-    }
-
-    /// When it does something by itself.
-    pub fn next_due(&self) -> Option<u64> {
-        match self {
-            Self::Staged(_) | Self::Files(..) => None,
-            Self::Xa(xa) => xa.next_due(),
-            Self::Broker(broker) => broker.next_due(),
-        }
-    }
-
-    /// Within this time it ends what nobody ends, where that hides output from readers.
-    pub fn hides_for_us(&self) -> Option<u64> {
-        match self {
-            Self::Staged(_) | Self::Files(..) | Self::Xa(_) => None,
-            Self::Broker(broker) => Some(broker.timeout_us()),
-        }
-    }
-
-    /// Committed records that a reader does not see yet.
-    pub fn hidden(&self) -> usize {
-        match self {
-            Self::Staged(_) | Self::Files(..) | Self::Xa(_) => 0,
-            Self::Broker(broker) => broker.hidden(),
-        }
-    }
-
-    /// Everything committed, in order.
-    pub fn committed(&self) -> Vec<CommittedRows> {
-        match self {
-            Self::Staged(database) => database.committed(),
-            Self::Xa(xa) => xa.committed(),
-            Self::Files(files, _) => files.committed(),
-            Self::Broker(broker) => broker.committed(),
-        }
-    }
-
-    /// Names of everything open or prepared.
-    pub fn left_overs(&self) -> Vec<TransactionName> {
-        match self {
-            Self::Staged(database) => database.left_overs(),
-            Self::Xa(xa) => xa.left_overs(),
-            Self::Files(files, _) => files.left_overs(),
-            Self::Broker(broker) => broker.left_overs(),
-        }
-    }
-
-    /// Names of everything prepared.
-    pub fn prepared(&self) -> Vec<TransactionName> {
-        match self {
-            Self::Staged(database) => database.prepared(),
-            Self::Xa(xa) => xa.prepared(),
-            Self::Files(files, _) => files.prepared(),
-            Self::Broker(broker) => broker.prepared(),
-        }
-    }
-
-    /// Somebody rolls a prepared transaction back by hand.
-    pub fn roll_back_by_hand(&self, name: &TransactionName) {
-        match self {
-            Self::Staged(database) => database.roll_back(name),
-            Self::Xa(xa) => {
-                xa.roll_back_by_hand(name);
-            }
-            Self::Files(files, _) => files.remove_by_hand(name),
-            Self::Broker(broker) => broker.roll_back_by_hand(name),
-        }
     }
 }
 

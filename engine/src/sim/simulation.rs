@@ -18,7 +18,7 @@ use super::options::SimOptions;
 use super::process::{Process, Stepped};
 use super::report::{SimFailure, SimReport, Timeline};
 use super::rng::Rng;
-use super::scenario::Server;
+use super::server::Server;
 use super::striker::{Next, Striker};
 use super::verdict::End;
 use super::world::World;

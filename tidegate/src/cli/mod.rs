@@ -46,8 +46,12 @@ enum Command {
 
 /// The whole program: parses the command line, does what it says, and answers with the exit status.
 pub fn main() -> ExitCode {
-    log_to_stderr();
-    let done = match Cli::parse().command {
+    let command = Cli::parse().command;
+    // A simulation plants what others are warned of.
+    if !matches!(command, Command::Sim(_)) {
+        log_to_stderr();
+    }
+    let done = match command {
         Command::List(args) => list::run(&args),
         Command::Checkpoints(args) => checkpoints::run(&args),
         Command::Checkpoint(args) => checkpoint::run(&args),

@@ -68,12 +68,21 @@ mod later {
     }
 }
 
+/// Runs the first version until its checkpoint has counted every key: how many records a few milliseconds bring is not for a test
+/// to know.
 fn first_run(storage: &CheckpointStorage) {
-    let (env, _) = job("total", value::<Small>("totals"), |state| {
-        Ok(state.update(|t| t.orders += 1).map(|t| t.orders as i64)?)
-    });
-    let outcome = run(env, 2, checkpoints_every(20), Some(storage.clone()), Until::Checkpoints(2)).unwrap();
-    assert_eq!(outcome, JobOutcome::Canceled);
+    for _ in 0..200 {
+        let (env, sink) = job("total", value::<Small>("totals"), |state| {
+            Ok(state.update(|t| t.orders += 1).map(|t| t.orders as i64)?)
+        });
+        let outcome = run(env, 2, checkpoints_every(20), Some(storage.clone()), Until::Checkpoints(2));
+        assert_eq!(outcome.unwrap(), JobOutcome::Canceled);
+        let counts = sink.records();
+        if counts.len() > 100 && counts.iter().all(|count| *count > 1) {
+            return;
+        }
+    }
+    panic!("no checkpoint came to hold a record of every key");
 }
 
 fn refusal(storage: &CheckpointStorage, env: StreamEnvironment, config: ExecutionConfig) -> String {
@@ -104,14 +113,17 @@ fn field_case_69_another_type_is_refused_with_state_field_was_and_is() {
 fn field_case_69_an_added_optional_field_is_restored_as_absent() {
     let storage = memory();
     first_run(&storage);
-    let (env, sink) = job("total", value::<later::optional::Small>("totals"), |state| {
-        let total = state.update(|t| t.orders += 1)?;
-        assert!(total.note.is_none() && total.amount_cents == 0);
-        Ok(total.orders as i64)
+    let counts = (0..200).find_map(|_| {
+        let (env, sink) = job("total", value::<later::optional::Small>("totals"), |state| {
+            let total = state.update(|t| t.orders += 1)?;
+            assert!(total.note.is_none() && total.amount_cents == 0);
+            Ok(total.orders as i64)
+        });
+        run(env, 3, checkpoints_every(20), Some(storage.clone()), Until::Checkpoints(1)).unwrap();
+        Some(sink.records()).filter(|counts| !counts.is_empty())
     });
-    run(env, 3, checkpoints_every(20), Some(storage), Until::Checkpoints(1)).unwrap();
-    let first = sink.records();
-    assert!(first.iter().min().is_some_and(|least| *least > 1), "the counts went on");
+    let least = counts.iter().flatten().min();
+    assert!(least.is_some_and(|least| *least > 1), "the counts went on");
 }
 
 #[test]

@@ -32,7 +32,7 @@ impl FileSinkSettings {
             part_bytes_max: if rng.one_in(3) { rng.between(200, 3_000) } else { u64::MAX },
             part_age_max: Duration::from_millis(if rng.one_in(3) { rng.between(4, 20) } else { 60_000 }),
             open_parts_max: usize::try_from(rng.between(1, 3)).unwrap_or(1),
-            held_bytes_max: usize::try_from(rng.between(1, 200)).unwrap_or(1),
+            held_bytes_max: usize::try_from(rng.between(40, 400)).unwrap_or(1),
         };
         Self { limits, buckets: if rng.one_in(3) { rng.between(1, 4) } else { 0 } }
     }

@@ -86,7 +86,11 @@ impl Scenario {
             .collect();
         let server = Server::draw(rng, options.server);
         let has_add_sink = rng.one_in(2) && matches!(server, Server::Xa(_));
-        let config = draw_config(rng, batch_records);
+        let mut config = draw_config(rng, batch_records);
+        if matches!(server, Server::Files(..)) {
+            // Each part costs several calls of a slow disk: what is in flight in front of a barrier must fit into the timeout.
+            config.checkpoints.timeout_ms *= 3;
+        }
         let server = server.for_job(&config.checkpoints);
         let failures = Failures {
             rng: Arc::new(Mutex::new(rng.fork())),

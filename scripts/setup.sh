@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Set-up shared by the scripts of this folder: the root of the clone, a new enough cargo, a C compiler.
 #
-# Owns: the checks, and the installation of the one Debian package that is needed (a C compiler, for the bundled
-# SQLite), when root.
+# Owns: the checks, and the installation of the few Debian packages that are needed (a C compiler for the bundled SQLite;
+# what librdkafka is built with, for those who ask), when root; the cargo features that tests are built with.
 # Does not own: the installation of Rust: it says how.
 # Sourced by: scripts/orders, scripts/test, .ci/run.
 
@@ -11,6 +11,9 @@ cd "$root" || exit
 
 # One target folder and the dev profile for everything that is tested or tried out.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}"
+
+# Everything that needs a real server is a cargo feature: a newcomer's first build does without, tests have all of it.
+features=mysql,rdkafka
 
 fail() {
     printf 'error: %s\n' "$1" >&2
@@ -50,17 +53,27 @@ require_c_compiler() {
         cc -x c -o /dev/null - 2>/dev/null; then
         return
     fi
-    local packages=(gcc libc6-dev)
+    install_packages "there is no working C compiler" gcc libc6-dev
+}
+
+# librdkafka is built by its own configure script and make.
+require_librdkafka_tools() {
+    if command -v g++ >/dev/null && command -v make >/dev/null && command -v python3 >/dev/null; then return; fi
+    install_packages "librdkafka cannot be built: g++, make or python3 is missing" g++ make python3-minimal
+}
+
+# install_packages REASON PACKAGE...: as root on a Debian-like machine; elsewhere says what to do.
+install_packages() {
+    local reason="$1"
+    shift
     if ((EUID == 0)) && command -v apt-get >/dev/null; then
-        printf 'installing %s\n' "${packages[*]}"
-        if ! { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q "${packages[@]}"; }; then
-            fail "apt-get could not install ${packages[*]}" "install a C compiler by hand, then start this again"
+        printf 'installing %s\n' "$*"
+        if ! { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q "$@"; }; then
+            fail "apt-get could not install $*" "install them by hand, then start this again"
         fi
         return
     fi
-    fail "there is no working C compiler" \
-        "on Debian and Ubuntu: sudo apt-get install ${packages[*]}" \
-        "elsewhere: install gcc or clang, so that cc is found"
+    fail "$reason" "on Debian and Ubuntu: sudo apt-get install $*" "elsewhere: install the same under its name there"
 }
 
 require_cargo

@@ -9,4 +9,5 @@ pub mod child;
 pub mod digits;
 pub mod output_folder;
 pub mod random;
+pub mod services;
 pub mod stopwatch;

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_state::{StateDeclaration, StateType};
 
+use super::preflight::{PreflightContext, PreflightResult};
 use super::sink::{Prepared, Sink, TwoPhaseContext, TwoPhaseSink};
 use super::source::ConnectorError;
 use crate::error::EngineError;
 use crate::graph::edge::Erased;
 use crate::graph::node::{BuildContext, BuildStage, NodeInfo, typed_downstream};
 use crate::ids::OperatorUid;
+use crate::io::BoxFuture;
 use crate::operator::inline_sink::InlineSinkStage;
 use crate::operator::keyed_process::{KeyedFunction, KeyedParts, KeyedProcess};
 use crate::operator::plain_sink::PlainSinkStage;
@@ -189,6 +191,10 @@ impl<S: TwoPhaseSink> BuildStage<S::Record> for TwoPhaseSinkStage<S> {
     fn validate(&self) -> Result<(), ConnectorError> {
         self.sink.validate()
     }
+
+    fn preflight(&self, context: PreflightContext) -> Option<BoxFuture<PreflightResult>> {
+        Some(Box::pin(self.sink.preflight(context)))
+    }
 }
 
 /// Makes the stage of a sink without transactions.
@@ -216,5 +222,9 @@ impl<S: Sink> BuildStage<S::Record> for PlainSink<S> {
 
     fn validate(&self) -> Result<(), ConnectorError> {
         self.sink.validate()
+    }
+
+    fn preflight(&self, context: PreflightContext) -> Option<BoxFuture<PreflightResult>> {
+        Some(Box::pin(self.sink.preflight(context)))
     }
 }

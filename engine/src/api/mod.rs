@@ -6,12 +6,14 @@ pub mod build_stage;
 pub mod data_stream;
 pub mod environment;
 pub mod keyed_stream;
+pub mod preflight;
 pub mod sink;
 pub mod source;
 
 pub use data_stream::{DataStream, IntoSinkNode, SinkHandle};
 pub use environment::StreamEnvironment;
 pub use keyed_stream::KeyedStream;
+pub use preflight::{Preflight, PreflightContext, PreflightResult};
 pub use sink::{Committer, Prepared, Sink, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter, Writer};
 pub use source::{
     AnyEnumerator, AnyFound, Assignment, ConnectorContext, ConnectorError, ErasedEnumerator, ReadStatus,

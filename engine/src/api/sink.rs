@@ -7,6 +7,7 @@ use std::future::Future;
 
 use tidegate_state::StateType;
 
+use crate::api::preflight::{PreflightContext, PreflightResult};
 use crate::api::source::{ConnectorContext, ConnectorError};
 use crate::element::Batch;
 use crate::ids::AttemptId;
@@ -29,6 +30,17 @@ pub trait Sink: Clone + Send + 'static {
     /// What is wrong and how to mend it.
     fn validate(&self) -> Result<(), ConnectorError> {
         Ok(())
+    }
+
+    /// Looks at the server before the job runs: rights, tables, limits that the job's settings would meet.
+    ///
+    /// # Errors
+    /// What is wrong and how to mend it.
+    fn preflight(
+        &self,
+        _context: PreflightContext,
+    ) -> impl Future<Output = PreflightResult> + Send + use<Self> {
+        std::future::ready(Ok(Vec::new()))
     }
 
     /// Opens the writer of one subtask.
@@ -87,6 +99,17 @@ pub trait TwoPhaseSink: Clone + Send + 'static {
     /// What is wrong and how to mend it.
     fn validate(&self) -> Result<(), ConnectorError> {
         Ok(())
+    }
+
+    /// Looks at the server before the job runs: rights, tables, limits that the job's settings would meet.
+    ///
+    /// # Errors
+    /// What is wrong and how to mend it.
+    fn preflight(
+        &self,
+        _context: PreflightContext,
+    ) -> impl Future<Output = PreflightResult> + Send + use<Self> {
+        std::future::ready(Ok(Vec::new()))
     }
 
     /// Whether a prepared transaction keeps rows locked that later ones may need (updates in place): such sinks run with

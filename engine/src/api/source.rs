@@ -10,10 +10,12 @@
 
 use std::any::Any;
 use std::fmt::Display;
+use std::future::Future;
 use std::time::Duration;
 
 use tidegate_state::{StateType, decode_list, encode_list};
 
+use super::preflight::{PreflightContext, PreflightResult};
 use crate::clock::{Moment, SharedClock};
 use crate::element::{Batch, EventTime};
 use crate::io::{BoxFuture, SharedIo, Waker};
@@ -90,6 +92,17 @@ pub trait Source: Clone + Send + 'static {
     /// What is wrong and how to mend it.
     fn validate(&self) -> Result<(), ConnectorError> {
         Ok(())
+    }
+
+    /// Looks at the server before the job runs: rights, tables, limits that the job's settings would meet.
+    ///
+    /// # Errors
+    /// What is wrong and how to mend it.
+    fn preflight(
+        &self,
+        _context: PreflightContext,
+    ) -> impl Future<Output = PreflightResult> + Send + use<Self> {
+        std::future::ready(Ok(Vec::new()))
     }
 
     /// Makes the enumerator for a job without restored state. `parallelism` is that of the source.

@@ -11,10 +11,12 @@ use super::attempt::{Attempt, AttemptSetup};
 use super::config::RestoreFrom;
 use super::job_execution::{ExecutionNotice, ExecutionStep, JobExecution, JobOutcome, State};
 use super::start::{StartSetup, Started, start};
-use crate::api::AnyEnumerator;
+use crate::api::{AnyEnumerator, Preflight, PreflightContext};
+use crate::checkpoint::CheckpointConfig;
 use crate::checkpoint::commit_log::{LogClient, NonceSource};
 use crate::clock::Moment;
 use crate::error::EngineError;
+use crate::graph::NodeId;
 use crate::graph::node::JobIdentity;
 use crate::ids::{AttemptId, CheckpointId, Lineage, LogId, OperatorUid, VertexId};
 use crate::io::SpawnedIo;
@@ -43,10 +45,11 @@ impl JobExecution {
             previous: self.previous,
             own: self.own_claims.clone(),
         };
+        let preflights = if self.attempts == 1 { self.preflights() } else { Vec::new() };
         let task = self.setup.io.spawn(
             "start",
             Box::pin(async move {
-                let _ = tx.send(start(start_setup).await);
+                let _ = tx.send(start(start_setup, preflights).await);
                 waker.wake();
             }),
         );
@@ -160,6 +163,24 @@ impl JobExecution {
         made.collect()
     }
 
+    fn preflights(&self) -> Vec<Preflight> {
+        let graph = &self.setup.graph;
+        let context = PreflightContext {
+            job: self.plan.job.clone(),
+            clock: Arc::clone(&self.setup.clock),
+            io: Arc::clone(&self.setup.io),
+            parallelism: graph.parallelism,
+            places: self.places(),
+            checkpoints: self.checkpoints(),
+        };
+        let looks = (0..graph.nodes.len()).map(NodeId).filter_map(|id| {
+            let (node, parallelism) = (&graph.nodes[id.0], graph.parallelism_of(id));
+            let look = node.node.preflight(PreflightContext { parallelism, ..context.clone() })?;
+            Some(Preflight { operator: node.info.name.clone(), look })
+        });
+        looks.collect()
+    }
+
     fn state_checks(&self) -> Vec<(OperatorUid, StateCheck)> {
         let nodes = self.setup.graph.nodes.iter();
         nodes.filter_map(|n| Some((n.info.uid.clone()?, n.node.state_check()?))).collect()
@@ -172,9 +193,13 @@ impl JobExecution {
 
     /// Transactions a sink may hold: max concurrent + tolerable failures + 2.
     fn places(&self) -> usize {
+        self.checkpoints().barrier_places() as usize + 2
+    }
+
+    /// As the coordinator uses them.
+    fn checkpoints(&self) -> CheckpointConfig {
         let config = self.setup.config.checkpoints.clone();
-        let config = if self.lock_holding_sinks().is_empty() { config } else { config.with_locks_held() };
-        config.barrier_places() as usize + 2
+        if self.lock_holding_sinks().is_empty() { config } else { config.with_locks_held() }
     }
 }
 

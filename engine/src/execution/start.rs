@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tidegate_state::CheckpointStorage;
 
 use super::config::RestoreFrom;
+use crate::api::Preflight;
 use crate::checkpoint::commit_log::{
     ClaimBase, ClaimOutcome, Claimed, Listing, LogClient, Nonce, NonceSource, Survey,
 };
@@ -73,15 +74,21 @@ pub struct Started {
     pub notes: Vec<RestoreNote>,
 }
 
-/// Starts an attempt: surveys, reads and checks what would be restored, claims, and looks whether that is still the same.
+/// Starts an attempt: lets connectors look at their servers (at the first start of a process), surveys, reads and checks what would be restored, claims, and looks whether that is still the same.
 ///
 /// Everything that can be refused is refused before the claim is written, a state of another type or a damaged file too.
 ///
 /// # Errors
 /// The folder refuses, the checkpoint does not fit, or another start was faster.
-pub async fn start(mut setup: StartSetup) -> Result<Started, EngineError> {
+pub async fn start(mut setup: StartSetup, preflights: Vec<Preflight>) -> Result<Started, EngineError> {
     if setup.preflight {
         setup.storage.preflight().await?;
+    }
+    for Preflight { operator, look } in preflights {
+        let warnings = look.await.map_err(|error| EngineError::of_connector(&operator, &error))?;
+        for warning in warnings {
+            tracing::warn!("{operator}: {warning}");
+        }
     }
     let job = setup.plan.job.clone();
     let log = LogClient::open(setup.storage.clone(), setup.io.clone(), job, &mut setup.nonces).await?;

@@ -9,11 +9,14 @@ use tidegate_state::{KeyGroupRange, MaxParallelism, StateDescriptor, range_of};
 
 use super::edge::{Erased, ErasedSend};
 use crate::api::build_stage::PlainSink;
-use crate::api::{AnyEnumerator, ConnectorContext, ConnectorError, ErasedEnumerator, Source};
+use crate::api::{
+    AnyEnumerator, ConnectorContext, ConnectorError, ErasedEnumerator, PreflightContext, PreflightResult,
+    Source,
+};
 use crate::error::EngineError;
 use crate::exchange::{Inbox, InputGate};
 use crate::ids::{AttemptId, JobName, Lineage, LogId, OperatorUid};
-use crate::io::Waker;
+use crate::io::{BoxFuture, Waker};
 use crate::jobmanager::plan::OperatorKind;
 use crate::operator::{Downstream, Stage, StageLimits, TransactionName, TransactionScope};
 use crate::taskworker::Head;
@@ -109,6 +112,10 @@ pub trait AnyNode: Send {
     /// What is wrong and how to mend it.
     fn validate(&self) -> Result<(), ConnectorError> {
         Ok(())
+    }
+    /// The look of its connector at the server; none for what is no connector.
+    fn preflight(&self, _context: PreflightContext) -> Option<BoxFuture<PreflightResult>> {
+        None
     }
     /// The enumerator, for a source.
     fn enumerator(&self, parallelism: u32) -> Option<Box<dyn AnyEnumerator>> {
@@ -212,6 +219,11 @@ pub trait BuildStage<In>: Clone + Send + 'static {
         Ok(())
     }
 
+    /// See [`AnyNode::preflight`].
+    fn preflight(&self, _context: PreflightContext) -> Option<BoxFuture<PreflightResult>> {
+        None
+    }
+
     /// See [`AnyNode::state_check`].
     fn state_check(&self) -> Option<StateCheck> {
         None
@@ -225,6 +237,10 @@ impl<In: Clone + Send + 'static, B: BuildStage<In>> AnyNode for StageNode<In, B>
 
     fn validate(&self) -> Result<(), ConnectorError> {
         self.build.validate()
+    }
+
+    fn preflight(&self, context: PreflightContext) -> Option<BoxFuture<PreflightResult>> {
+        self.build.preflight(context)
     }
 
     fn state_check(&self) -> Option<StateCheck> {
@@ -276,6 +292,10 @@ impl<S: Source> AnyNode for SourceNode<S> {
 
     fn validate(&self) -> Result<(), ConnectorError> {
         self.source.validate()
+    }
+
+    fn preflight(&self, context: PreflightContext) -> Option<BoxFuture<PreflightResult>> {
+        Some(Box::pin(self.source.preflight(context)))
     }
 
     fn enumerator(&self, parallelism: u32) -> Option<Box<dyn AnyEnumerator>> {

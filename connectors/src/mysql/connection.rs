@@ -141,6 +141,11 @@ impl Connection {
         self.packet_bytes_max
     }
 
+    /// What another session needs in order to ask about this one.
+    pub(crate) fn whereabouts(&self) -> (MysqlUrl, SessionLimits, SharedIo, u64) {
+        (self.url.clone(), self.limits, self.io.clone(), self.id)
+    }
+
     /// Whether it can be asked.
     pub fn is_open(&self) -> bool {
         self.conn.is_some()

@@ -3,9 +3,13 @@
 //! Owns: rows that wait, how they are grouped into statements below every limit of the server. Does not own: the transaction around
 //! them. Runs on: the I/O side.
 
+use std::pin::pin;
+
+use futures::future::{Either, select};
 use mysql_async::Value;
 use tidegate_state::fault_point;
 
+use super::lock_holder::lock_holder;
 use super::table::{TableSpec, quoted};
 use super::value::wire_bytes;
 use super::{Connection, MysqlError};
@@ -93,13 +97,32 @@ pub(crate) async fn insert(
         })?;
         let later = rest.values.split_off(count * rest.width);
         let values = std::mem::replace(&mut rest.values, later);
-        connection.execute(&doing, &insert_sql(spec, table, &clause, count), values).await?;
+        execute_watched(connection, &doing, &insert_sql(spec, table, &clause, count), values).await?;
         done += count;
         if done < total {
             fault_point!("mysql.insert.between");
         }
     }
     Ok(())
+}
+
+/// Runs a statement; when it waits for a row, finds out for whom before the wait ends, since nobody can tell afterwards.
+async fn execute_watched(
+    connection: &mut Connection,
+    doing: &str,
+    sql: &str,
+    values: Vec<Value>,
+) -> Result<(), MysqlError> {
+    let (url, limits, io, id) = connection.whereabouts();
+    let mut written = pin!(connection.execute(doing, sql, values));
+    let holder = match select(&mut written, io.sleep(limits.lock_wait * 3 / 4)).await {
+        Either::Left((written, _)) => return written.map(drop),
+        Either::Right(_) => lock_holder(&url, limits, &io, id).await,
+    };
+    match written.await {
+        Err(MysqlError::LockWait { at, source, .. }) => Err(MysqlError::LockWait { at, holder, source }),
+        written => written.map(drop),
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,11 @@
 //! no sink yet. Runs on: plain data.
 
 pub mod committer_decisions;
+#[cfg(feature = "rdkafka")]
+mod config;
 pub mod transactional_id;
 
 pub use committer_decisions::{EndTxnVersion, VersionRefusal};
+#[cfg(feature = "rdkafka")]
+pub use config::{ClientRole, KafkaConfig, KafkaConfigError};
 pub use transactional_id::TransactionalIds;

@@ -11,6 +11,8 @@ pub mod committer_decisions;
 mod config;
 #[cfg(feature = "rdkafka")]
 mod sink;
+#[cfg(feature = "rdkafka")]
+mod transaction_admin;
 pub mod transactional_id;
 #[cfg(feature = "rdkafka")]
 pub mod wire;
@@ -23,4 +25,6 @@ pub use sink::{
     AtLeastOnceKafkaSink, AtLeastOnceKafkaWriter, KafkaCommitter, KafkaSink, KafkaSinkError, KafkaWriter,
     SerializeError,
 };
-pub use transactional_id::TransactionalIds;
+#[cfg(feature = "rdkafka")]
+pub use transaction_admin::{JobTransaction, TransactionAdmin};
+pub use transactional_id::{IdComponents, TransactionalIds};

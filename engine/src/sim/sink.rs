@@ -5,48 +5,54 @@
 use std::future::Future;
 
 use super::coverage::Area;
-use super::database::{Database, Row};
+use super::database::Database;
 use super::line::Line;
 use crate::api::{Committer, ConnectorError, Prepared, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter};
 use crate::element::Batch;
 use crate::operator::{CommitOutcome, TransactionName};
 
 /// See the module.
-#[derive(Clone, Debug)]
-pub struct SimSink {
-    database: Database,
+#[derive(Debug)]
+pub struct SimSink<R> {
+    database: Database<R>,
     line: Line,
 }
 
-impl SimSink {
+impl<R> Clone for SimSink<R> {
+    fn clone(&self) -> Self {
+        Self { database: self.database.clone(), line: self.line.clone() }
+    }
+}
+
+impl<R> SimSink<R> {
     /// A sink into `database`.
-    pub fn new(database: Database, line: Line) -> Self {
+    pub fn new(database: Database<R>, line: Line) -> Self {
         Self { database, line }
     }
 }
 
 /// Writer of [`SimSink`].
 #[derive(Debug)]
-pub struct SimWriter {
-    sink: SimSink,
+pub struct SimWriter<R> {
+    sink: SimSink<R>,
     open: Option<TransactionName>,
 }
 
 /// Committer of [`SimSink`].
 #[derive(Debug)]
-pub struct SimCommitter {
-    sink: SimSink,
+pub struct SimCommitter<R> {
+    sink: SimSink<R>,
     context: TransactionName,
 }
 
 /// Rows on their way. If their client dies meanwhile they may arrive all the same.
-struct RowsOnTheWay<'a> {
-    sink: &'a SimSink,
+struct RowsOnTheWay<'a, R: Send + 'static> {
+    sink: &'a SimSink<R>,
     name: &'a TransactionName,
-    rows: Vec<Row>,
+    rows: Vec<R>,
 }
 
-impl Drop for RowsOnTheWay<'_> {
+impl<R: Send + 'static> Drop for RowsOnTheWay<'_, R> {
     fn drop(&mut self) {
         let rows = std::mem::take(&mut self.rows);
         if !rows.is_empty() {
@@ -73,32 +79,32 @@ pub(super) fn is_of(name: &TransactionName, own: &TransactionName) -> bool {
     a.job == b.job && a.log_id == b.log_id && a.uid == b.uid
 }
 
-impl TwoPhaseSink for SimSink {
-    type Record = Row;
+impl<R: Clone + Send + 'static> TwoPhaseSink for SimSink<R> {
+    type Record = R;
     type Committable = u64;
-    type Writer = SimWriter;
-    type Committer = SimCommitter;
+    type Writer = SimWriter<R>;
+    type Committer = SimCommitter<R>;
 
     fn open_committer(
         &self,
         context: TwoPhaseContext,
-    ) -> impl Future<Output = Result<SimCommitter, ConnectorError>> + Send + use<> {
+    ) -> impl Future<Output = Result<SimCommitter<R>, ConnectorError>> + Send + use<R> {
         std::future::ready(Ok(SimCommitter { sink: self.clone(), context: context.name }))
     }
 
     fn open_writer(
         &self,
         _context: TwoPhaseContext,
-    ) -> impl Future<Output = Result<SimWriter, ConnectorError>> + Send + use<> {
+    ) -> impl Future<Output = Result<SimWriter<R>, ConnectorError>> + Send + use<R> {
         std::future::ready(Ok(SimWriter { sink: self.clone(), open: None }))
     }
 }
 
-impl TwoPhaseWriter for SimWriter {
-    type Record = Row;
+impl<R: Clone + Send + 'static> TwoPhaseWriter for SimWriter<R> {
+    type Record = R;
     type Committable = u64;
 
-    async fn write(&mut self, name: &TransactionName, batch: Batch<Row>) -> Result<(), ConnectorError> {
+    async fn write(&mut self, name: &TransactionName, batch: Batch<R>) -> Result<(), ConnectorError> {
         let open = self.open.get_or_insert_with(|| name.clone());
         let mut on_the_way = RowsOnTheWay { sink: &self.sink, name: open, rows: batch.values };
         self.sink.line.way_or_drop().await?;
@@ -129,7 +135,7 @@ impl TwoPhaseWriter for SimWriter {
     }
 }
 
-impl Committer for SimCommitter {
+impl<R: Clone + Send + 'static> Committer for SimCommitter<R> {
     type Committable = u64;
 
     async fn commit(&mut self, item: &Prepared<u64>) -> Result<CommitOutcome, ConnectorError> {

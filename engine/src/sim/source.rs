@@ -3,7 +3,7 @@
 //! Owns: partitions. Does not own: when they are read. Runs on: the simulation's thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::rng::Rng;
@@ -12,6 +12,7 @@ use crate::api::{
     SplitReader,
 };
 use crate::clock::SharedClock;
+use crate::element::Batch;
 use crate::io::{BoxFuture, SharedIo};
 
 /// A reader whose partitions still grow looks again after this.
@@ -30,11 +31,47 @@ pub struct Record {
     pub time: i64,
 }
 
-/// See the module.
+/// The input of one source, by partition, with event times where it has them.
+pub struct Partitions<T> {
+    /// Guards what nobody changes: a source must be `Send`, and its records need not be `Sync`.
+    partitions: Arc<Mutex<Vec<Batch<T>>>>,
+}
+
+impl<T> Clone for Partitions<T> {
+    fn clone(&self) -> Self {
+        Self { partitions: Arc::clone(&self.partitions) }
+    }
+}
+
+impl<T> Partitions<T> {
+    /// These.
+    pub fn of(partitions: Vec<Batch<T>>) -> Self {
+        Self { partitions: Arc::new(Mutex::new(partitions)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Batch<T>>> {
+        self.partitions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self) -> u32 {
+        u32::try_from(self.lock().len()).unwrap_or(u32::MAX)
+    }
+
+    /// Records in all.
+    pub fn records(&self) -> u64 {
+        self.lock().iter().map(|partition| partition.len() as u64).sum()
+    }
+}
+
+impl<T> std::fmt::Debug for Partitions<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Partitions({} records)", self.records())
+    }
+}
+
+/// How a source of a seed reads.
 #[derive(Clone, Debug)]
-pub struct SimSource {
-    /// The input, by partition.
-    pub partitions: Arc<Vec<Vec<Record>>>,
+pub struct Reading {
     /// Guards the stream of numbers; one thread uses it.
     pub rng: Arc<Mutex<Rng>>,
     /// One read in so many stays pending.
@@ -45,6 +82,27 @@ pub struct SimSource {
     pub written: Arc<AtomicU64>,
 }
 
+impl Reading {
+    fn rng(&self) -> MutexGuard<'_, Rng> {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct SimSource<T> {
+    /// The input.
+    pub partitions: Partitions<T>,
+    /// How it reads.
+    pub reading: Reading,
+}
+
+impl<T> Clone for SimSource<T> {
+    fn clone(&self) -> Self {
+        Self { partitions: self.partitions.clone(), reading: self.reading.clone() }
+    }
+}
+
 /// A partition and the position in it.
 #[derive(Clone, Debug, tidegate_state::StateType)]
 pub struct SimSplit {
@@ -52,17 +110,19 @@ pub struct SimSplit {
     next: u64,
 }
 
-impl Source for SimSource {
-    type Record = Record;
+impl<T: Clone + Send + 'static> Source for SimSource<T> {
+    type Record = T;
     type Split = SimSplit;
     type Enumerator = SimEnumerator;
-    type Reader = SimReader;
+    type Reader = SimReader<T>;
 
     fn enumerator(&self, parallelism: u32) -> SimEnumerator {
-        SimEnumerator { source: self.clone(), parallelism, assigned: Vec::new(), visible: 0 }
+        let partitions = self.partitions.count();
+        let reading = self.reading.clone();
+        SimEnumerator { reading, partitions, parallelism, assigned: Vec::new(), visible: 0 }
     }
 
-    fn reader(&self, context: ConnectorContext, _subtask: u32) -> SimReader {
+    fn reader(&self, context: ConnectorContext, _subtask: u32) -> SimReader<T> {
         SimReader { source: self.clone(), clock: context.clock, splits: Vec::new(), turn: 0 }
     }
 }
@@ -70,7 +130,8 @@ impl Source for SimSource {
 /// Finds partitions step by step.
 #[derive(Debug)]
 pub struct SimEnumerator {
-    source: SimSource,
+    reading: Reading,
+    partitions: u32,
     parallelism: u32,
     assigned: Vec<u32>,
     visible: u32,
@@ -91,9 +152,8 @@ impl SplitEnumerator for SimEnumerator {
         if self.is_complete() {
             return None;
         }
-        let total = u32::try_from(self.source.partitions.len()).unwrap_or(u32::MAX);
-        let mut rng = self.source.rng.lock().unwrap_or_else(PoisonError::into_inner);
-        self.visible = (self.visible + u32::try_from(rng.between(1, 3)).unwrap_or(1)).min(total);
+        let mut rng = self.reading.rng();
+        self.visible = (self.visible + u32::try_from(rng.between(1, 3)).unwrap_or(1)).min(self.partitions);
         let (visible, sleep) = (self.visible, io.sleep(Duration::from_micros(rng.below(4_000))));
         Some(Box::pin(async move {
             sleep.await;
@@ -118,7 +178,7 @@ impl SplitEnumerator for SimEnumerator {
     }
 
     fn is_complete(&self) -> bool {
-        self.assigned.len() == self.source.partitions.len()
+        self.assigned.len() == self.partitions as usize
     }
 
     fn snapshot(&self) -> Vec<u32> {
@@ -128,8 +188,8 @@ impl SplitEnumerator for SimEnumerator {
 
 /// Reads its partitions in turn.
 #[derive(Debug)]
-pub struct SimReader {
-    source: SimSource,
+pub struct SimReader<T> {
+    source: SimSource<T>,
     clock: SharedClock,
     splits: Vec<SimSplit>,
     turn: usize,
@@ -141,8 +201,8 @@ impl std::fmt::Debug for dyn crate::clock::Clock {
     }
 }
 
-impl SplitReader for SimReader {
-    type Record = Record;
+impl<T: Clone + Send + 'static> SplitReader for SimReader<T> {
+    type Record = T;
     type Split = SimSplit;
 
     fn add_splits(&mut self, splits: Vec<SimSplit>) -> Result<(), ConnectorError> {
@@ -150,18 +210,20 @@ impl SplitReader for SimReader {
         Ok(())
     }
 
-    fn poll(&mut self, output: &mut SourceOutput<Record>) -> Result<ReadStatus, ConnectorError> {
-        let mut rng = self.source.rng.lock().unwrap_or_else(PoisonError::into_inner);
-        if rng.one_in(self.source.pending_one_in) {
-            let span = Duration::from_micros(rng.between(100, self.source.pending_us_max));
+    fn poll(&mut self, output: &mut SourceOutput<T>) -> Result<ReadStatus, ConnectorError> {
+        let SimSource { partitions, reading } = &self.source;
+        let mut rng = reading.rng();
+        if rng.one_in(reading.pending_one_in) {
+            let span = Duration::from_micros(rng.between(100, reading.pending_us_max));
             return Ok(ReadStatus::Pending(Some(self.clock.now() + span)));
         }
-        let written = self.source.written.load(Ordering::Relaxed);
+        let written = reading.written.load(Ordering::Relaxed);
+        let partitions = partitions.lock();
         let mut more_to_come = false;
         for _ in 0..self.splits.len() {
             self.turn = (self.turn + 1) % self.splits.len();
             let split = &mut self.splits[self.turn];
-            let partition = &self.source.partitions[split.partition as usize];
+            let partition = &partitions[split.partition as usize];
             let there = partition.len() as u64 * written / 1_000;
             more_to_come |= there < partition.len() as u64;
             let left = there.saturating_sub(split.next);
@@ -169,7 +231,12 @@ impl SplitReader for SimReader {
                 let take = rng.between(1, left.min(output.room() as u64));
                 let from = usize::try_from(split.next).unwrap_or(usize::MAX);
                 let to = from + usize::try_from(take).unwrap_or(0);
-                output.emit_all(partition[from..to].iter().copied());
+                for (at, record) in partition.values[from..to].iter().enumerate() {
+                    match partition.time(from + at) {
+                        Some(time) => output.emit_at(record.clone(), time),
+                        None => output.emit(record.clone()),
+                    }
+                }
                 split.next += take;
                 return Ok(ReadStatus::More);
             }

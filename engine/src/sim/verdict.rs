@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::coverage::Area;
-use super::judge::{Cut, cuts, finisher, history, on_the_line, orphans};
+use super::judge::{Cut, cuts, finisher, history, orphans};
 use super::line::LATE_STATEMENT_US_MAX;
 use super::process::Standing;
 use super::simulation::{Hand, Simulation};
@@ -32,7 +32,7 @@ pub(super) enum End {
     Lost(Box<LostTransaction>),
 }
 
-impl Simulation {
+impl Simulation<'_> {
     pub(super) fn take_notice(&mut self, id: u32, notice: ExecutionNotice) -> Result<(), String> {
         match notice {
             ExecutionNotice::Started { attempt, restored, .. } => {
@@ -56,6 +56,7 @@ impl Simulation {
                 self.striker.note_all_ended(self.report.steps);
             }
             ExecutionNotice::Master(MasterNotice::Progress { .. }) => {}
+            ExecutionNotice::RepeatedOutput(_) => {}
             ExecutionNotice::Restarting { cause, after } => {
                 self.report.restarts += 1;
                 self.count(Area::Event, "restart inside the process");
@@ -122,10 +123,10 @@ impl Simulation {
         let history = history(&self.world.objects);
         let Some(newest) = history.checkpoints().last() else { return };
         let (id, attempt) = (newest.id(), newest.manifest.attempt);
-        let prepared = self.world.scenario.server.prepared();
+        let prepared = self.world.subject.prepared();
         let listed = prepared.into_iter().find(|n| n.attempt == attempt && n.opened_after < id);
         if let Some(name) = listed {
-            self.world.scenario.server.roll_back_by_hand(&name);
+            self.world.subject.roll_back_by_hand(&name);
             self.say(None, format!("somebody rolls back {name}"));
             self.hand = Hand::Done(name);
         }
@@ -267,10 +268,10 @@ impl Simulation {
 
     /// What zombies have left open is given up by the server in time; then readers see all that was committed.
     fn check_readable(&mut self) -> Result<(), String> {
-        let Some(within_us) = self.world.scenario.server.hides_for_us() else { return Ok(()) };
+        let Some(within_us) = self.world.subject.hides_for_us() else { return Ok(()) };
         self.world.advance(within_us + 2 * LATE_STATEMENT_US_MAX, &mut self.rng);
         self.world.advance(LATE_STATEMENT_US_MAX, &mut self.rng);
-        match self.world.scenario.server.hidden() {
+        match self.world.subject.hidden() {
             0 => Ok(()),
             hidden => Err(format!("{hidden} committed records stay hidden behind an open transaction")),
         }
@@ -279,11 +280,11 @@ impl Simulation {
     fn check_output(&self) -> Result<(), String> {
         let mut all = cuts(&history(&self.world.objects));
         all.extend(self.cuts.iter().copied());
-        self.world.scenario.check(&on_the_line(self.world.scenario.server.committed(), &all))
+        self.world.subject.check(&all)
     }
 
     fn check_left_overs(&self, excused: &BTreeSet<AttemptId>) -> Result<(), String> {
-        let left = self.world.scenario.server.left_overs();
+        let left = self.world.subject.left_overs();
         let left: Vec<_> =
             left.iter().filter(|n| !excused.contains(&n.attempt)).map(ToString::to_string).collect();
         if left.is_empty() { Ok(()) } else { Err(format!("left over: {left:?}")) }

@@ -15,12 +15,12 @@ use super::line::{Line, LineFaults};
 use super::network::Network;
 use super::options::SimOptions;
 use super::rng::Rng;
-use super::scenario::Scenario;
 use super::store::SimStoreFaults;
+use super::subject::Subject;
 
 /// See the module.
 #[derive(Debug)]
-pub struct World {
+pub struct World<'a> {
     /// Time.
     pub clock: Arc<SimClock>,
     /// The objects.
@@ -32,7 +32,7 @@ pub struct World {
     /// Messages.
     pub network: Arc<Network>,
     /// The job, its input and its database.
-    pub scenario: Scenario,
+    pub subject: Box<dyn Subject + 'a>,
     /// Faults have stopped.
     pub calm: Arc<AtomicBool>,
     /// What was come upon.
@@ -40,9 +40,13 @@ pub struct World {
     clock_jumps: bool,
 }
 
-impl World {
+/// Draws what is put to the test, from its own numbers.
+pub type DrawSubject<'a> =
+    dyn FnOnce(&mut Rng, &SimOptions, Arc<AtomicBool>, SharedCoverage) -> Box<dyn Subject + 'a> + 'a;
+
+impl<'a> World<'a> {
     /// Draws the world of a seed.
-    pub fn draw(rng: &mut Rng, options: &SimOptions) -> Self {
+    pub fn draw(rng: &mut Rng, options: &SimOptions, subject: Box<DrawSubject<'a>>) -> Self {
         let (clock, calm, coverage) =
             (SimClock::shared(), Arc::<AtomicBool>::default(), SharedCoverage::default());
         let puts = EntryPuts::default();
@@ -79,9 +83,9 @@ impl World {
         let message_faults = if options.message_faults { message_faults } else { 0 };
         let network =
             Network::new(Arc::clone(&clock), rng.fork(), message_faults, Arc::clone(&calm), coverage.clone());
-        let scenario = Scenario::draw(&mut rng.fork(), options, Arc::clone(&calm), coverage.clone());
+        let subject = subject(&mut rng.fork(), options, Arc::clone(&calm), coverage.clone());
         let clock_jumps = options.clock_jumps;
-        Self { clock, objects, store, line, network, scenario, calm, coverage, clock_jumps }
+        Self { clock, objects, store, line, network, subject, calm, coverage, clock_jumps }
     }
 
     /// Whether faults have stopped.
@@ -103,12 +107,12 @@ impl World {
     fn settle(&self) {
         self.objects.settle();
         self.line.settle();
-        self.scenario.server.settle(self.clock.micros());
+        self.subject.settle(self.clock.micros());
     }
 
     /// When something moves by itself.
     pub fn next_due(&self, running: &[u32]) -> Option<u64> {
-        let server = self.scenario.server.next_due();
+        let server = self.subject.next_due();
         let messages = running.iter().filter_map(|p| self.network.next_due(*p)).min();
         let all =
             [self.clock.next_sleeper(), self.objects.next_due(), self.line.next_due(), server, messages];

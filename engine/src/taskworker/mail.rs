@@ -131,6 +131,8 @@ pub struct SubtaskAck {
     pub operators: Vec<OperatorSubtaskState>,
     /// Whether the subtask had forwarded `EndOfData` before this barrier.
     pub ended: bool,
+    /// Records that its sinks had written before this barrier, in this attempt.
+    pub records_written: u64,
     /// What it cost.
     pub stats: SubtaskCheckpointStats,
 }

@@ -17,7 +17,7 @@ use tidegate_state::fault_point;
 
 use super::head::{Head, Taken};
 use super::mail::{Mail, MailBody, TaskEvent, TaskFailure, TaskReport};
-use super::subtask_checkpointer::{BarrierTimes, CheckpointerSetup, SubtaskCheckpointer};
+use super::subtask_checkpointer::{BarrierTimes, BeforeBarrier, CheckpointerSetup, SubtaskCheckpointer};
 use crate::clock::{Moment, SharedClock};
 use crate::element::CheckpointBarrier;
 use crate::ids::{AttemptId, CheckpointId, SubtaskId};
@@ -190,6 +190,8 @@ impl Subtask {
 
     fn fail(&mut self, failure: TaskFailure) -> Step {
         self.life = Life::Done;
+        let (records_in, records_written) = (self.head.records_in(), self.cx.records_written);
+        self.report(TaskEvent::Progress { records_in, records_written });
         self.report(TaskEvent::Failed(failure));
         Step::Progress
     }
@@ -270,7 +272,8 @@ impl Subtask {
         fault_point!("snapshot.freeze.after");
         let first = self.first_barrier.take().unwrap_or(aligned);
         let times = BarrierTimes { step: self.cx.now, first, aligned, frozen: self.clock.now() };
-        self.checkpointer.begin(barrier, parts, self.ended, times);
+        let before = BeforeBarrier { ended: self.ended, records_written: self.cx.records_written };
+        self.checkpointer.begin(barrier, parts, before, times);
         Ok(())
     }
 

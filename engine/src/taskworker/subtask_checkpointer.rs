@@ -61,6 +61,7 @@ struct InFlight {
     /// Uploads and late parts that are still out.
     outstanding: usize,
     ended: bool,
+    records_written: u64,
     stats: SubtaskCheckpointStats,
     sync_done: Moment,
 }
@@ -92,6 +93,15 @@ pub struct BarrierTimes {
     pub frozen: Moment,
 }
 
+/// What of a subtask's life lies in front of a barrier.
+#[derive(Clone, Copy, Debug)]
+pub struct BeforeBarrier {
+    /// Whether it had forwarded `EndOfData`.
+    pub ended: bool,
+    /// Records that its sinks had written in this attempt.
+    pub records_written: u64,
+}
+
 impl SubtaskCheckpointer {
     /// Nothing in flight.
     pub fn new(setup: CheckpointerSetup) -> Self {
@@ -104,7 +114,7 @@ impl SubtaskCheckpointer {
         &mut self,
         barrier: &CheckpointBarrier,
         parts: Vec<OperatorPart>,
-        ended: bool,
+        before: BeforeBarrier,
         times: BarrierTimes,
     ) {
         let stats = SubtaskCheckpointStats {
@@ -119,7 +129,8 @@ impl SubtaskCheckpointer {
             id: barrier.id,
             operators: Vec::new(),
             outstanding: 0,
-            ended,
+            ended: before.ended,
+            records_written: before.records_written,
             stats,
             sync_done: times.frozen,
         });
@@ -277,8 +288,8 @@ impl SubtaskCheckpointer {
         self.in_flight = waiting;
         events.extend(done.into_iter().map(|mut entry| {
             entry.stats.async_us = micros(now.saturating_sub(entry.sync_done));
-            let InFlight { id, operators, ended, stats, .. } = entry;
-            TaskEvent::Acknowledge(SubtaskAck { id, operators, ended, stats })
+            let InFlight { id, operators, ended, records_written, stats, .. } = entry;
+            TaskEvent::Acknowledge(SubtaskAck { id, operators, ended, records_written, stats })
         }));
         events
     }

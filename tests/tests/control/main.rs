@@ -6,6 +6,7 @@
 
 mod folders;
 mod questions;
+mod repeated_output;
 mod scene;
 mod settings;
 mod take_over;

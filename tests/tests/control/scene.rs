@@ -108,9 +108,14 @@ impl Job {
 
     /// The next event of this kind.
     pub(crate) fn wait_for(&mut self, event: &str) -> Value {
+        self.next_of(&[event])
+    }
+
+    /// The next event of one of these kinds.
+    pub(crate) fn next_of(&mut self, events: &[&str]) -> Value {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) if line["event"] == event => return line,
+                Ok(line) if events.iter().any(|event| line["event"] == *event) => return line,
                 Ok(_) => {}
                 Err(_) => {
                     let _ = self.child.kill();
@@ -118,7 +123,7 @@ impl Job {
                     if let Some(mut errors) = self.child.stderr.take() {
                         let _ = std::io::Read::read_to_string(&mut errors, &mut said);
                     }
-                    panic!("no {event:?}: {said}");
+                    panic!("no {events:?}: {said}");
                 }
             }
         }

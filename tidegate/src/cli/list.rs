@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use indicatif::HumanCount;
 
-use super::shown::number;
+use super::shown::{number, ratio};
 use super::table::{Column, table};
 use super::{CliError, target};
 use crate::control::client;
@@ -67,6 +67,7 @@ fn shown(reports: &[JobReport]) -> String {
         Column::Left("state"),
         Column::Right("attempt"),
         Column::Right("records"),
+        Column::Right("out/in"),
         Column::Right("checkpoints"),
         Column::Right("newest"),
         Column::Left("answers at"),
@@ -80,6 +81,7 @@ fn shown(reports: &[JobReport]) -> String {
                 report.state.word().to_owned(),
                 number(report.attempt),
                 HumanCount(report.records_in).to_string(),
+                ratio(report.out_per_1000_in),
                 report.checkpoints.to_string(),
                 number(report.newest_checkpoint),
                 report.control.join(", "),

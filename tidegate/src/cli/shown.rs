@@ -43,6 +43,11 @@ pub(super) fn number(number: Option<u64>) -> String {
     number.map_or_else(|| "–".to_owned(), |number| number.to_string())
 }
 
+/// `1.05` from thousandths, or a dash.
+pub(super) fn ratio(per_mille: Option<u64>) -> String {
+    per_mille.map_or_else(|| "–".to_owned(), |n| format!("{}.{:02}", n / 1_000, n % 1_000 / 10))
+}
+
 /// `1 file`, `2 files`.
 pub(super) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
@@ -58,6 +63,7 @@ mod tests {
         assert_eq!(spans, ["0.4 ms", "9.9 ms", "48 ms", "1.2 s", "2.0 min", "100.0 s"]);
         assert_eq!([12, 1_536, 1_258_291].map(bytes), ["12 B", "1.5 KiB", "1.2 MiB"]);
         assert_eq!(moment(1_796_000_000_123), "2026-11-30 00:53:20");
+        assert_eq!([Some(1_000), Some(1_057), None].map(ratio), ["1.00", "1.05", "–"]);
         assert_eq!([counted(1, "file"), counted(2, "file")], ["1 file", "2 files"]);
     }
 }

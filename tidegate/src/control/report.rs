@@ -38,6 +38,9 @@ pub struct JobReport {
     pub records_in: u64,
     /// Transactions that the sinks hold prepared.
     pub prepared: u32,
+    /// Records out per 1,000 records in, over the last minute, of the sinks that wrote most again after restarts.
+    #[serde(default)]
+    pub out_per_1000_in: Option<u64>,
     /// The newest completed checkpoint.
     pub newest_checkpoint: Option<u64>,
     /// Checkpoints completed by this process.

@@ -89,6 +89,13 @@ pub(super) fn words(event: &RunEvent, newest: Newest) -> Option<String> {
         }
         RunEvent::Checkpoint { .. } | RunEvent::Failed { .. } => return None,
         RunEvent::CheckpointFailed { id, reason } => format!("checkpoint {id} failed: {reason}"),
+        RunEvent::RepeatedOutput { sinks, written, repeated, window_ms } => format!(
+            "warning: {} of the {} records that {sinks} wrote in the last {} s had been written before; without transactions they are \
+             in the output twice",
+            HumanCount(*repeated),
+            HumanCount(*written),
+            window_ms / 1_000
+        ),
         RunEvent::Restarting { cause, after_ms } => format!("failed, starts again in {after_ms} ms: {cause}"),
         RunEvent::Finished { records_in, checkpoints, elapsed_ms } => {
             ending("finished", *records_in, &newest.counted(*checkpoints), *elapsed_ms)

@@ -61,6 +61,7 @@ impl JobMonitor {
                 self.status.prepared = *prepared;
             }
             ExecutionNotice::Master(MasterNotice::Recovered { .. } | MasterNotice::AllEnded) => {}
+            ExecutionNotice::RepeatedOutput(_) => {}
             ExecutionNotice::Restarting { cause, .. } => {
                 self.status.last_failure = Some(cause.clone());
                 self.set_phase(JobPhase::Restarting);
@@ -69,6 +70,11 @@ impl JobMonitor {
                 }
             }
         }
+    }
+
+    /// Records out per 1,000 records in, as of now.
+    pub(in crate::execution) fn output(&mut self, per_mille: Option<u64>) {
+        self.status.out_per_1000_in = per_mille;
     }
 
     /// The job is being canceled, whatever its attempts do meanwhile.

@@ -59,9 +59,9 @@ impl JobMaster {
     }
 
     pub(super) fn acknowledge(&mut self, subtask: SubtaskId, ack: SubtaskAck) {
-        let id = ack.id;
+        let (id, records_written) = (ack.id, ack.records_written);
         match self.coordinator.acknowledge(self.now, subtask, ack) {
-            AckOutcome::Recorded => {}
+            AckOutcome::Recorded => self.written.acknowledged(id, subtask, records_written),
             outcome => tracing::debug!(%id, %subtask, ?outcome, "an acknowledgement changes nothing"),
         }
     }
@@ -81,6 +81,7 @@ impl JobMaster {
 
     pub(super) fn given_up(&mut self, failed: FailedCheckpoint) {
         let FailedCheckpoint { id, reason, stats, verdict } = failed;
+        self.written.given_up(id);
         self.history.push(stats.clone());
         self.notice(MasterNotice::CheckpointFailed(stats));
         self.mail_all(MailBody::NotifyAbort { id });
@@ -157,6 +158,7 @@ impl JobMaster {
     fn completed(&mut self, completion: Completion) {
         let Completion { completed, purpose, stats, subsumed, clean } = completion;
         let id = completed.id();
+        self.written.completed(id);
         self.history.push(stats.clone());
         self.notice(MasterNotice::CheckpointCompleted(stats));
         self.mail_all(MailBody::NotifyComplete { id });

@@ -42,6 +42,7 @@ impl JobMaster {
             TaskEvent::Finished | TaskEvent::Canceled => {}
             TaskEvent::Progress { records_in, records_written } => {
                 self.progress.insert(subtask, (records_in, records_written));
+                self.written.said(subtask, records_written);
                 let (records_read, records_written) = self.progress();
                 let prepared = self.commits.prepared();
                 self.notice(MasterNotice::Progress { records_read, records_written, prepared });

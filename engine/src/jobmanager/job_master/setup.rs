@@ -10,6 +10,7 @@ use super::log_writer::LogWriter;
 use super::postbox::Postbox;
 use super::repeats::Repeats;
 use super::sources::Sources;
+use super::written::Written;
 use super::{JobMaster, Phase};
 use crate::api::source::AnyEnumerator;
 use crate::checkpoint::cleaner::CleanPlan;
@@ -144,6 +145,7 @@ impl MasterSetup {
             repeats: Repeats::default(),
             history: CheckpointHistory::default(),
             progress: BTreeMap::new(),
+            written: Written::default(),
             transactions: (0, 0),
             cleaning: false,
             clean_next: CleanPlan::default(),

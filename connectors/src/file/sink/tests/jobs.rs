@@ -191,7 +191,7 @@ fn a_full_disk_without_restarts_names_the_folder_and_the_remedy() {
 }
 
 #[test]
-fn a_job_ends_with_its_tail_finished_and_no_empty_file_though_no_interval_has_passed() {
+fn field_case_101_a_job_ends_with_its_tail_finished_and_no_empty_file_though_no_interval_has_passed() {
     let scene = Scene::new();
     let env = StreamEnvironment::new();
     let _ = env.source("numbers", Datagen::new(|index| index).bounded(10)).sink("sink", scene.sink());
@@ -222,7 +222,7 @@ fn canceled_in_order_and_started_again_with_other_parallelism_it_is_exactly_once
 }
 
 #[test]
-fn after_a_rewind_no_part_is_missing_and_only_what_it_passes_over_is_there_twice() {
+fn field_case_97_after_a_rewind_no_part_is_missing_and_only_what_it_passes_over_is_there_twice() {
     let scene = Scene::new();
     let first = run(&scene, scene.sink(), 2, Some(5));
     assert_eq!(first.outcome.unwrap(), JobOutcome::Canceled);

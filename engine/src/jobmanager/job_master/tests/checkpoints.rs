@@ -3,11 +3,11 @@
 use super::harness::*;
 use crate::checkpoint::CheckpointConfig;
 use crate::checkpoint::commit_log::{Nonce, Settled};
-use crate::ids::{AttemptId, CheckpointId, EntryNumber};
+use crate::ids::{AttemptId, CheckpointId, EntryNumber, SubtaskId};
 use crate::jobmanager::job_master::{Control, MasterAction, MasterEvent};
 use crate::jobmanager::{AttemptEnd, AttemptFailure};
 use crate::operator::{LostTransaction, TransactionName, TransactionScope};
-use crate::taskworker::mail::{TaskEvent, TaskFailure, TaskReport};
+use crate::taskworker::mail::{MailBody, TaskEvent, TaskFailure, TaskReport};
 
 fn decline(h: &mut Harness, id: u64) {
     h.say(SINKS[0], TaskEvent::Decline { id: CheckpointId(id), reason: "not now".into() });
@@ -125,6 +125,61 @@ fn field_case_25_an_abort_that_comes_before_its_barrier_leaves_later_checkpoints
     h.settle(6, Settled::Ours);
     assert_eq!(h.master.newest_completed(), CheckpointId(2));
     assert_eq!((h.master.history().completed(), h.master.history().failed()), (1, 1));
+}
+
+/// Every order of some events.
+fn in_every_order<T: Copy>(events: &mut Vec<T>, at: usize, each: &mut dyn FnMut(&[T])) {
+    if at == events.len() {
+        return each(events);
+    }
+    for other in at..events.len() {
+        events.swap(at, other);
+        in_every_order(events, at + 1, each);
+        events.swap(at, other);
+    }
+}
+
+#[test]
+fn field_case_24_in_every_order_of_declines_acknowledgements_and_ends_an_abort_is_told_once() {
+    #[derive(Clone, Copy, Debug)]
+    enum Said {
+        Declines(usize),
+        Acknowledges(SubtaskId),
+        Ends,
+    }
+    let [first, second] = SOURCES;
+    let mut events = vec![
+        Said::Declines(0),
+        Said::Declines(1),
+        Said::Acknowledges(first),
+        Said::Acknowledges(second),
+        Said::Ends,
+    ];
+    let mut orders = 0;
+    in_every_order(&mut events, 0, &mut |order| {
+        orders += 1;
+        let mut h = Harness::recovered(config());
+        h.pass(ms(1_000));
+        for said in order {
+            match *said {
+                Said::Declines(sink) => {
+                    let reason = "not now".to_owned();
+                    h.say(SINKS[sink], TaskEvent::Decline { id: CheckpointId(1), reason });
+                }
+                Said::Acknowledges(source) => h.ack(source, 1),
+                Said::Ends => SOURCES.into_iter().for_each(|source| h.say(source, TaskEvent::Ended)),
+            }
+        }
+        let told = h.mail(|body| matches!(body, MailBody::NotifyAbort { .. }).then_some(()));
+        let told: Vec<SubtaskId> = told.into_iter().map(|(to, ())| to).collect();
+        assert_eq!(told, [SOURCES, SINKS].concat(), "each subtask is told once: {order:?}");
+        assert_eq!((h.appended().len(), h.master.history().failed()), (0, 1), "{order:?}");
+        h.pass(ms(1_000));
+        h.all_ack(2);
+        h.settle(6, Settled::Ours);
+        assert_eq!(h.master.newest_completed(), CheckpointId(2), "{order:?}");
+    });
+    assert_eq!(orders, 120);
 }
 
 #[test]

@@ -252,7 +252,8 @@ impl Harness {
 }
 
 pub(super) fn ack(id: u64, ended: bool) -> SubtaskAck {
-    SubtaskAck { id: CheckpointId(id), operators: Vec::new(), ended, stats: Default::default() }
+    let (operators, records_written) = (Vec::new(), 0);
+    SubtaskAck { id: CheckpointId(id), operators, ended, records_written, stats: Default::default() }
 }
 
 pub(super) fn config() -> CheckpointConfig {

@@ -1,14 +1,17 @@
-//! Faults that users of other engines reported, each as the promise it broke.
-#![allow(clippy::unwrap_used, reason = "a test program: what fails here fails the test")]
+//! Bounded inputs: what comes after the last barrier, inputs that end at different times, restarts in between.
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::Connection;
-use tidegate::engine::execution::{ExecutionConfig, JobOutcome};
+use tidegate::engine::execution::{ExecutionConfig, JobOutcome, LocalRunner};
 use tidegate::prelude::*;
 use tidegate::state::CheckpointStorage;
 use tidegate_tests::{Until, checkpoints_every, run};
+
+/// No job here takes as long, also on a busy machine.
+const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Line {
@@ -80,6 +83,43 @@ fn field_case_27_records_after_the_last_barrier_are_committed() {
     // The end of the input falls anywhere between two barriers.
     for lines in [0, 1, 999, 5_000, 7_777, 12_345] {
         run_whole(3, 3, lines.max(1), checkpoints_every(7));
+    }
+}
+
+#[test]
+fn field_case_23_a_job_whose_one_input_ends_while_another_waits_for_its_barrier_finishes_whole() {
+    for short in [1, 40, 400] {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("out.sqlite");
+        let env = StreamEnvironment::new();
+        let numbers = |from: u64, count: u64| {
+            Datagen::new(move |n| Line { id: from + n, key: n % 7 }).bounded(count).rate_per_second(30_000)
+        };
+        // Channels of one small batch: one input is held by its barrier most of the time.
+        let ends = env.source("ends", numbers(0, short)).rebalance();
+        let goes_on = env.source("goes_on", numbers(short, 4_000)).rebalance();
+        let both = ends.union(&goes_on);
+        let log = SqliteSink::table(&database, "line_log").column("id", |l: &Line| l.id).append();
+        let _ = both.key_by(|l: &Line| l.key).sink("line_sink", log);
+        let storage = CheckpointStorage::open(folder.path().join("checkpoints").to_str().unwrap()).unwrap();
+        let config = ExecutionConfig { batch_records: 4, channel_batches: 1, ..checkpoints_every(5) };
+        let graph = env.into_graph("scenario", 3, 128).unwrap();
+        let mut runner = LocalRunner::new(graph, config, Some(storage)).unwrap();
+        // A job that stands still is canceled, and so has not finished.
+        let (cancel, (over, is_over)) = (runner.cancel_handle(), std::sync::mpsc::sync_channel::<()>(1));
+        let watch = std::thread::spawn(move || {
+            if is_over.recv_timeout(STUCK_AFTER).is_err() {
+                cancel.cancel();
+            }
+        });
+        assert_eq!(runner.run(|_| ()).unwrap(), JobOutcome::Finished);
+        over.send(()).unwrap();
+        watch.join().unwrap();
+        let database = Connection::open(&database).unwrap();
+        let number = |sql: &str| -> i64 { database.query_row(sql, [], |row| row.get(0)).unwrap() };
+        let lines = (short + 4_000).cast_signed();
+        assert_eq!(number("SELECT count(*) FROM line_log"), lines);
+        assert_eq!(number("SELECT count(DISTINCT id) FROM line_log"), lines);
     }
 }
 

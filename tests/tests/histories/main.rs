@@ -1,13 +1,16 @@
 //! Scripted histories: tables of requests and of the answers that real servers gave, replayed here on the simulation's models.
 //!
 //! A model that is kinder than its server proves nothing, so both answer one script, odd codes included. The scripts are data
-//! (`tests/histories/*.json`); a connector's tests replay the same files on real servers.
+//! (`tests/histories/*.json`); the file about MySQL is replayed on the real servers as well
+//! (feature `mysql`).
 //!
 //! Owns: reading the scripts and asking the models. Does not own: the models (`engine/src/sim`). Runs on: the test's thread.
 #![allow(clippy::unwrap_used, reason = "a test program: what fails here fails the test")]
 
 mod kafka;
 mod xa;
+#[cfg(feature = "mysql")]
+mod xa_servers;
 
 /// Reads a script.
 fn read<T: serde::de::DeserializeOwned>(file: &str) -> T {

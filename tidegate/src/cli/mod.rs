@@ -13,6 +13,8 @@ mod shown;
 mod sim;
 mod table;
 mod target;
+#[cfg(feature = "mysql")]
+mod xa;
 
 use std::process::ExitCode;
 
@@ -42,6 +44,9 @@ enum Command {
     Cancel(cancel::CancelArgs),
     /// Simulate jobs under crashes, pauses, lying stores and lost messages, and judge their output.
     Sim(sim::SimArgs),
+    /// Show prepared branches that are left on a MySQL server, and settle them by hand.
+    #[cfg(feature = "mysql")]
+    Xa(xa::XaArgs),
 }
 
 /// The whole program: parses the command line, does what it says, and answers with the exit status.
@@ -57,6 +62,8 @@ pub fn main() -> ExitCode {
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Cancel(args) => cancel::run(&args),
         Command::Sim(args) => Ok(sim::run(&args)),
+        #[cfg(feature = "mysql")]
+        Command::Xa(args) => xa::run(&args),
     };
     done.unwrap_or_else(|error| {
         eprintln!("{}", error_text(&error));

@@ -15,7 +15,7 @@ use super::xa_committer::XaCommitter;
 use super::xa_writer::{XaBranch, XaWriter};
 use super::{
     IntoMysqlUrl, IntoMysqlValue, MysqlError, MysqlUrl, MysqlUrlError, PlainMysqlSink, StagingMysqlSink,
-    preflight,
+    UpsertSink, preflight,
 };
 
 /// Rows into a table of a MySQL or MariaDB server, exactly once: one XA branch per checkpoint and subtask. The table must be there.
@@ -106,6 +106,13 @@ impl<T> MysqlSink<T> {
     /// The same table in two phases without XA: rows go into a staging table per checkpoint, which is merged on completion.
     pub fn staging(self) -> StagingMysqlSink<T> {
         StagingMysqlSink::of(self)
+    }
+
+    /// The same table in one phase: a row is written over the one with the same key, which is a primary or unique key of the table, and
+    /// written again after a restart without harm. Rows are visible as they are written. A sink that adds is refused.
+    pub fn upsert_by(self, key: impl KeyColumns) -> UpsertSink<T> {
+        let was_adding = matches!(self.spec.mode, WriteMode::Add { .. });
+        UpsertSink::of(self.url, &self.spec.name, self.columns, key, was_adding)
     }
 
     pub(crate) fn getters(&self) -> Columns<T> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate::connectors::changes::{ChangeScript, VersionedRow};
-use tidegate::connectors::mysql::{Columns, UpsertSink};
+use tidegate::connectors::mysql::{Columns, MysqlSink};
 use tidegate::engine::element::Change;
 use tidegate::prelude::*;
 use tidegate_jobs::services::ServiceKind;
@@ -61,7 +61,7 @@ fn a_delete_by_a_composite_key_takes_the_right_row_in_any_order_of_columns() {
     for key in [["orders", "line"], ["line", "orders"]] {
         let columns =
             Columns::new().text("note", |l: &Line| &l.2).column("orders", |l| l.0).column("line", |l| l.1);
-        let sink = UpsertSink::new(database.url(), "lines", columns, key).changes();
+        let sink = MysqlSink::table(database.url(), "lines").columns(|_| columns).upsert_by(key).changes();
         let mut changes: Vec<Change<Line>> =
             (1..=3).flat_map(|order| (1..=3).map(move |l| Change::insert(line(order, l)))).collect();
         changes.extend([Change::delete(line(1, 2)), Change::delete(line(3, 1))]);

@@ -1,6 +1,6 @@
 //! What cannot work is refused before the job runs, with place and remedy; what shows only later fails the job and loses nothing.
 
-use tidegate::connectors::mysql::{Columns, UpsertSink};
+use tidegate::connectors::mysql::{Columns, MysqlSink};
 use tidegate::prelude::*;
 use tidegate_jobs::services::ServiceKind;
 
@@ -15,7 +15,7 @@ fn pairs() -> Columns<Pair> {
 fn run(url: &str, table: &str, key: &str, rows: Vec<Pair>) -> Ended {
     let (env, count) = (StreamEnvironment::new(), rows.len() as u64);
     let source = Datagen::new(move |index: u64| rows[usize::try_from(index).unwrap()].clone()).bounded(count);
-    let sink = UpsertSink::new(url, table, pairs(), key);
+    let sink = MysqlSink::table(url, table).columns(|_| pairs()).upsert_by(key);
     let _ = env.source("pairs", source).sink("out", sink);
     run_job(env, 1, config())
 }
@@ -108,7 +108,7 @@ fn a_trigger_and_a_key_that_folds_are_warned_of() {
     database.run("CREATE TABLE t (id VARCHAR(9) COLLATE utf8mb4_general_ci PRIMARY KEY, name VARCHAR(9))");
     database.run("CREATE TRIGGER watching BEFORE INSERT ON t FOR EACH ROW SET NEW.name = NEW.name");
     let columns = Columns::new().column("id", |p: &Pair| p.0.to_string()).column("name", |p| p.1.clone());
-    let sink = UpsertSink::new(database.url(), "t", columns, "id");
+    let sink = MysqlSink::table(database.url(), "t").columns(|_| columns).upsert_by("id");
     let warnings = crate::scene::preflight(&sink).unwrap();
     let text = warnings.join("\n");
     assert_eq!(warnings.len(), 2, "{text}");

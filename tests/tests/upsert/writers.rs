@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate::connectors::changes::VersionedRow;
-use tidegate::connectors::mysql::{Columns, UpsertSink};
+use tidegate::connectors::mysql::{Columns, MysqlSink};
 use tidegate::engine::jobmanager::RestartStrategy;
 use tidegate::prelude::*;
 use tidegate_jobs::services::ServiceKind;
@@ -141,7 +141,7 @@ fn a_table_that_is_all_key_takes_its_rows_once() {
     database.run("CREATE TABLE seen (a BIGINT UNSIGNED, b VARCHAR(10), PRIMARY KEY (a, b))");
     let env = StreamEnvironment::new();
     let columns = Columns::new().column("a", |n: &u64| n % 10).column("b", |n| (n % 3).to_string());
-    let sink = UpsertSink::new(database.url(), "seen", columns, ["a", "b"]);
+    let sink = MysqlSink::table(database.url(), "seen").columns(|_| columns).upsert_by(["a", "b"]);
     let _ = env.source("numbers", Datagen::new(|index| index).bounded(300)).sink("seen", sink);
     run_job(env, 2, config()).unbroken();
     assert_eq!(database.rows::<u64>("SELECT COUNT(*) FROM seen"), [30]);

@@ -20,6 +20,7 @@ mod limits;
 mod lock_holder;
 mod plain;
 mod preflight;
+mod prepared_sessions;
 mod recover;
 mod refusal;
 mod server;

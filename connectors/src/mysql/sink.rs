@@ -10,6 +10,7 @@ use tidegate_engine::api::{
 };
 
 use super::columns::{Columns, KeyColumns};
+use super::prepared_sessions::PreparedSessions;
 use super::table::{TableSpec, WriteMode};
 use super::xa_committer::XaCommitter;
 use super::xa_writer::{XaBranch, XaWriter};
@@ -42,12 +43,14 @@ pub struct MysqlSink<T> {
     url: Result<MysqlUrl, MysqlUrlError>,
     columns: Columns<T>,
     spec: TableSpec,
+    prepared: PreparedSessions,
 }
 
 impl<T> MysqlSink<T> {
     /// Appends to `table` at `url` (`mysql://user:password@host:port/database`). A bad address is told when the job is checked.
     pub fn table(url: impl IntoMysqlUrl, table: &str) -> Self {
-        Self { url: url.into_mysql_url(), columns: Columns::new(), spec: TableSpec::new(table) }
+        let (columns, spec) = (Columns::new(), TableSpec::new(table));
+        Self { url: url.into_mysql_url(), columns, spec, prepared: PreparedSessions::default() }
     }
 
     /// Adds a column whose kind is that of the function's result; an `Option` makes it one that may be NULL.
@@ -127,13 +130,18 @@ impl<T> MysqlSink<T> {
             server: url.place(),
             refusal,
         })?;
-        Ok(Target { url, spec: Arc::new(self.spec.clone()) })
+        Ok(Target { url, spec: Arc::new(self.spec.clone()), prepared: self.prepared.clone() })
     }
 }
 
 impl<T> Clone for MysqlSink<T> {
     fn clone(&self) -> Self {
-        Self { url: self.url.clone(), columns: self.columns.clone(), spec: self.spec.clone() }
+        Self {
+            url: self.url.clone(),
+            columns: self.columns.clone(),
+            spec: self.spec.clone(),
+            prepared: self.prepared.clone(),
+        }
     }
 }
 
@@ -142,6 +150,8 @@ impl<T> Clone for MysqlSink<T> {
 pub(crate) struct Target {
     pub(crate) url: MysqlUrl,
     pub(crate) spec: Arc<TableSpec>,
+    /// Of the XA sink: sessions that still hold their branches.
+    pub(crate) prepared: PreparedSessions,
 }
 
 impl<T: Clone + Send + 'static> TwoPhaseSink for MysqlSink<T> {

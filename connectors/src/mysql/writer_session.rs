@@ -16,7 +16,7 @@ use tidegate_engine::io::{SharedIo, SpawnedIo};
 use tidegate_engine::operator::TransactionScope;
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::xid::writer_lock;
+use super::xid::{Xid, branch_lock, writer_lock};
 use super::{Connection, MysqlError, MysqlUrl, SessionLimits};
 
 /// A session is asked for a sign of life so often within its idle timeout.
@@ -31,6 +31,8 @@ pub(crate) struct WriterSession {
     /// A mutex, since the keeper asks the session too; held for one statement at a time, over its await: whoever waits for it waits
     /// for the server.
     connection: Arc<Mutex<Connection>>,
+    /// Name of the lock it holds.
+    lock: String,
     keeper: Box<dyn SpawnedIo>,
 }
 
@@ -55,7 +57,7 @@ impl WriterSession {
         let connection = Arc::new(Mutex::new(connection));
         let keeper =
             io.spawn("mysql session keeper", Box::pin(keep(Arc::downgrade(&connection), io.clone(), limits)));
-        Ok(Self { connection, keeper })
+        Ok(Self { connection, lock, keeper })
     }
 
     /// The session, for one or several statements.
@@ -63,10 +65,16 @@ impl WriterSession {
         self.connection.lock().await
     }
 
+    /// Goes over from the writer's lock to that of the branch it has prepared: another session may write now.
+    pub(crate) async fn hold_branch(&mut self, xid: &Xid) -> Result<(), MysqlError> {
+        let swap = format!("DO GET_LOCK('{}', 0), RELEASE_LOCK('{}')", branch_lock(xid), self.lock);
+        self.lock().await.run("releasing a writer's lock", &swap).await.map(drop)
+    }
+
     /// Says goodbye.
     pub(crate) async fn close(self) {
         self.keeper.abort();
-        let Self { connection, keeper } = self;
+        let Self { connection, keeper, .. } = self;
         drop(keeper);
         if let Ok(connection) = Arc::try_unwrap(connection) {
             connection.into_inner().close().await;

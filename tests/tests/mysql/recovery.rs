@@ -16,8 +16,8 @@ fn a_branch_committed_or_rolled_back_by_hand_is_told_apart() {
     on_both(async |scene| {
         scene.table().await;
         let (kept, dropped) = (scene.prepared(0, &[(1, 1)]).await, scene.prepared(1, &[(2, 2)]).await);
+        scene.alone().await;
         let mut committer = scene.committer(&scene.sink("t"), 2).await;
-        // The writers' sessions end.
         for (verb, item) in [("COMMIT", &kept), ("ROLLBACK", &dropped)] {
             let mut hand = scene.connect().await;
             let sql = format!("XA {verb} {}", Xid::of(&item.name).sql());
@@ -157,8 +157,7 @@ fn what_an_operator_decides_about_a_left_branch_is_noted_and_believed() {
         scene.table().await;
         let (kept, dropped) =
             (scene.prepared(0, &[(1, 1)]).await, scene.prepared(1, &[(2, 2), (3, 3)]).await);
-        // Their writers' sessions end.
-        drop(scene.committer(&scene.sink("t"), 2).await);
+        scene.alone().await;
         let mut hand = scene.connect().await;
         let seen = left_over_branches(&mut hand).await.unwrap();
         let mine: Vec<_> = seen.iter().filter(|b| b.parts.log_id == kept.name.scope.log_id.0).collect();

@@ -177,15 +177,16 @@ pub(crate) fn config() -> ExecutionConfig {
 /// Runs a job to its end.
 pub(crate) fn run_job(env: StreamEnvironment, parallelism: u32, config: ExecutionConfig) -> Ended {
     let storage = CheckpointStorage::open("memory://").unwrap();
-    let graph = env.into_graph("upsert", parallelism, 128).unwrap();
     let mut restarts = Vec::new();
-    let outcome = LocalRunner::new(graph, config, Some(storage)).and_then(|mut runner| {
-        runner.run(|notice| {
+    let run = || {
+        let graph = env.into_graph("upsert", parallelism, 128)?;
+        LocalRunner::new(graph, config, Some(storage))?.run(|notice| {
             if let ExecutionNotice::Restarting { cause, .. } = notice {
-                restarts.push(cause);
+                restarts.push(cause.clone());
             }
         })
-    });
+    };
+    let outcome = run();
     Ended { outcome, restarts }
 }
 

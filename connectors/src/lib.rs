@@ -1,6 +1,6 @@
 //! Sources and sinks of Tidegate.
 //!
-//! Owns: datagen, files and SQLite (one cargo feature each), and the small sinks print, blackhole and collect.
+//! Owns: datagen, files, SQLite and Kafka (one cargo feature each), and the small sinks print, blackhole and collect.
 //! Does not own: when a source is polled or a transaction committed: the engine's drivers decide that.
 //! Runs on: source readers on their slot's thread, everything that waits on the I/O side ([`tidegate_engine::io::Io`]).
 //!
@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | `datagen` | [`datagen::Datagen`] | |
 //! | `file` | [`file::FileSource`] | [`file::FileSink`] in two phases |
+//! | `rdkafka` | [`kafka::KafkaSource`] | [`kafka::KafkaSink`] in two phases, [`kafka::AtLeastOnceKafkaSink`] in one |
 //! | `sqlite` | | [`sqlite::SqliteSink`] in two phases, [`sqlite::PlainSqliteSink`] in one |
 //! | always | | [`blackhole::BlackholeSink`], [`print::PrintSink`], [`collect::CollectSink`] |
 

@@ -8,9 +8,11 @@
 mod barrier;
 mod batch;
 pub mod grammar;
+mod split_notes;
 
 pub use barrier::{AlignmentMode, CheckpointBarrier, CheckpointKind};
 pub use batch::Batch;
+pub use split_notes::{SplitNotes, SplitRun, SplitStanding, WHOLE_INPUT};
 
 use serde::{Deserialize, Serialize};
 

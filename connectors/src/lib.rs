@@ -1,6 +1,6 @@
 //! Sources and sinks of Tidegate.
 //!
-//! Owns: datagen, files, Kafka and SQLite (one cargo feature each), and the small sinks print, blackhole and collect.
+//! Owns: datagen, files, Kafka, MySQL and SQLite (one cargo feature each), and the small sinks print, blackhole and collect.
 //! Does not own: when a source is polled or a transaction committed: the engine's drivers decide that.
 //! Runs on: source readers on their slot's thread, everything that waits on the I/O side ([`tidegate_engine::io::Io`]).
 //!

@@ -1,15 +1,12 @@
 //! Where reading begins.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use object_store::memory::InMemory;
 use tidegate::connectors::kafka::{StartingOffsets, StoppingOffsets};
 use tidegate::prelude::*;
-use tidegate::state::CheckpointStorage;
 
 use crate::broker::{Topic, Written};
-use crate::live_job::{LiveJob, eventually};
+use crate::live_job::{LiveJob, eventually, memory};
 use crate::reading::{Placed, numbers, read_all};
 use tidegate_tests::checkpoints_every;
 
@@ -61,7 +58,7 @@ fn a_start_that_is_not_in_the_partition_is_refused_with_what_is() {
 #[test]
 fn latest_on_an_empty_partition_is_kept_over_a_restore() {
     let topic = Topic::new(1);
-    let storage = CheckpointStorage::over(Arc::new(InMemory::new()), "memory://scenario");
+    let storage = memory();
     let sink = CollectSink::new();
     let run = || {
         let (source, out) = (numbers(&topic).starting(StartingOffsets::Latest), sink.clone());

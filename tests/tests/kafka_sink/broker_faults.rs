@@ -8,8 +8,9 @@ use tidegate::engine::io::TokioIo;
 use tidegate::engine::operator::CommitOutcome;
 use tidegate_jobs::services::{Service, ServiceKind};
 
+use crate::proxy::{INIT_PRODUCER_ID, lose_first_answer};
 use crate::subtask::{Subtask, Transaction, sink};
-use crate::topic::{PATIENCE, Topic};
+use crate::topic::{PATIENCE, Topic, proxied_broker};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_killed_inside_a_transaction_and_before_its_commit_loses_and_doubles_nothing() {
@@ -70,6 +71,24 @@ async fn an_id_that_the_broker_has_forgotten_is_committed_or_lost_by_the_ledger_
     assert_eq!(next.recovered[0], CommitOutcome::AlreadyCommitted, "the ledger outlives the id");
     let CommitOutcome::Lost { reason } = &next.recovered[1] else { panic!("{:?}", next.recovered) };
     assert!(reason.contains("49"), "{reason}");
+    topic.expect([1]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_producer_whose_initialisation_was_repeated_without_an_answer_is_not_written_with() {
+    let (listen, target) = proxied_broker();
+    let lost = lose_first_answer(&listen, &target, INIT_PRODUCER_ID);
+    let topic = Topic::new(1);
+    let proxied = Topic { bootstrap: listen, ..topic.clone() };
+    let mut subtask = Subtask::first(&proxied).await;
+    let error = subtask.write([1]).await.unwrap_err();
+    assert!(lost.load(std::sync::atomic::Ordering::SeqCst), "an answer was lost");
+    let text = error.full_text();
+    assert!(error.restartable && text.contains("could still abort"), "{text}");
+    // The next attempt has ids of its own.
+    let mut next = Subtask::recover(sink(&proxied), &proxied, (0, 1), 2, &[]).await.unwrap();
+    let transaction = next.prepared(1, [1]).await;
+    assert_eq!(next.commit(&transaction).await, CommitOutcome::Committed);
     topic.expect([1]);
 }
 

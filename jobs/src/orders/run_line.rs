@@ -11,13 +11,17 @@ use std::time::Duration;
 
 use tidegate::state::fault::FAULT_VARIABLE;
 
+use crate::address::{SinkAddress, SourceAddress};
+
 /// What a watched run is told.
 #[derive(Debug, Clone)]
 pub(crate) struct RunLine {
-    /// The partition files.
-    pub(crate) input: PathBuf,
+    /// The orders.
+    pub(crate) source: SourceAddress,
     /// The tables.
-    pub(crate) database: PathBuf,
+    pub(crate) sink: SinkAddress,
+    /// A second output: each order as it is.
+    pub(crate) detail: Option<SinkAddress>,
     /// The checkpoints; none: `--mode none`.
     pub(crate) checkpoints: Option<PathBuf>,
     /// Between the triggers of two checkpoints.
@@ -40,8 +44,9 @@ impl RunLine {
         command
             .env_remove(FAULT_VARIABLE)
             .arg("run")
-            .arg(format!("--source=files:{}", self.input.display()))
-            .arg(format!("--sink=sqlite:{}", self.database.display()))
+            .arg(format!("--source={}", self.source))
+            .arg(format!("--sink={}", self.sink))
+            .args(self.detail.as_ref().map(|detail| format!("--detail={detail}")))
             .arg(format!("--parallelism={}", self.parallelism))
             .args(self.rate.map(|rate| format!("--rate={rate}")))
             .args(["--backend=hashmap", "--json"]);

@@ -122,12 +122,7 @@ mod tests {
         timeline.note(&checkpoint, &Position::default());
         timeline.mark(Moment::Killed, 31_204);
         let lossy = TableVerdict { expected: 2, actual: 1, lost: 1, ..TableVerdict::default() };
-        let verdict = Verdict {
-            order_event: lossy.clone(),
-            order_log: lossy.clone(),
-            order_stat: lossy.clone(),
-            user_total: lossy,
-        };
+        let verdict = Verdict::of([("t_order_event", lossy.clone()), ("t_order_log", lossy)]);
         let report = Report { title: "<b>&", orders: 69_659, timeline: &timeline, verdict: &verdict };
         let html = report.to_html();
         assert!(html.contains("&lt;b&gt;&amp;") && !html.contains("<b>"), "{html}");

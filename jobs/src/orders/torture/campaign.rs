@@ -176,7 +176,6 @@ impl<'a> Campaign<'a> {
     }
 
     fn output(&self) -> Result<Output, TortureError> {
-        let database = &self.line.database;
-        Output::of(database).map_err(|source| TortureError::Database { database: database.clone(), source })
+        Ok(Output::of(&self.line.sink)?)
     }
 }

@@ -36,7 +36,9 @@ use self::display::Display;
 pub(crate) use self::error::TortureError;
 use self::report::{Settings, Tortured, control_text};
 use self::schedule::{Strike, schedule};
+use crate::address::{SinkAddress, SourceAddress};
 use crate::generate::{GenerateArgs, write_orders};
+use crate::ground;
 use crate::import::import_purchases;
 use crate::run_line::RunLine;
 use crate::verify::audit;
@@ -66,6 +68,10 @@ const SHARES_LEFT: u64 = 4;
 pub(crate) fn torture(args: &TortureArgs) -> Result<ExitCode, TortureError> {
     let folder = WorkFolder::fresh(&args.dir, "torture")?;
     let orders = write_input(args, &folder)?;
+    if let Some(source) = &args.source {
+        ground::fill(source, &folder.input(), partitions(args), args.force)?;
+    }
+    ground::empty(&sink_of(args, &folder), args.partitions, args.force)?;
     match args.bad_restart() {
         None => exactly_once(args, &folder, orders),
         Some(restart) => control_group(args, restart, &folder, orders),
@@ -109,19 +115,33 @@ fn control_group(
     ));
     let line = run_line(args, folder, script.interval, script.rate);
     display.line(&format!("  control: --mode {}", restart.word()));
-    let control = control::run(restart, script, &line, &folder.part("control")?, &display)?;
+    let part = folder.part("control")?;
+    let control = control::run(restart, script, &line, &part, control_sink(args, &part), &display)?;
     if !args.json {
         display.line(&control_text(&control));
     }
     display.line("  the same kills with --mode exactly-once");
     let part = folder.part("exactly-once")?;
-    let line = RunLine { database: part.database(), checkpoints: Some(part.checkpoints()), ..line };
+    let sink = sink_of(args, &part);
+    ground::empty(&sink, args.partitions, true)?;
+    let line = RunLine { sink, checkpoints: Some(part.checkpoints()), ..line };
     let tortured = tortured(line, &part, orders, 1, &script.strikes(args.parallelism), &display)?;
     match args.json {
         true => print(&format!("{}\n", report::to_json(&settings, Some(&control), &tortured))),
         false => print(&tortured.to_text(&settings)),
     }
     Ok(status(control.proves() && tortured.ok(&settings)))
+}
+
+/// The same place, written without two phases.
+fn control_sink(args: &TortureArgs, folder: &WorkFolder) -> SinkAddress {
+    match sink_of(args, folder) {
+        #[cfg(feature = "mysql")]
+        SinkAddress::Mysql(address) => {
+            SinkAddress::Mysql(address.in_mode(crate::address::servers::MysqlMode::Plain))
+        }
+        other => other,
+    }
 }
 
 /// The kills, the audit, and the look into the checkpoint folder.
@@ -133,22 +153,28 @@ fn tortured(
     strikes: &[Strike],
     display: &Display,
 ) -> Result<Tortured, TortureError> {
-    let input = line.input.clone();
+    let (source, sink) = (line.source.clone(), line.sink.clone());
     let kills = Campaign::new(line, orders, share, display).run(strikes)?;
-    let verdict = audit(&input, &folder.database())?;
+    let verdict = audit(&source, &sink)?;
     Ok(Tortured { kills, verdict, folder: checkpoint_folder::check(&folder.checkpoints())? })
 }
 
 fn run_line(args: &TortureArgs, folder: &WorkFolder, interval: Duration, rate: u64) -> RunLine {
     RunLine {
-        input: folder.input(),
-        database: folder.database(),
+        source: args.source.clone().unwrap_or_else(|| SourceAddress::Files(folder.input())),
+        sink: sink_of(args, folder),
+        detail: None,
         checkpoints: Some(folder.checkpoints()),
         interval,
         parallelism: args.parallelism,
         rate: Some(rate),
         restore: "latest",
     }
+}
+
+/// The server's database, or a file in the folder.
+fn sink_of(args: &TortureArgs, folder: &WorkFolder) -> SinkAddress {
+    args.sink.clone().unwrap_or_else(|| SinkAddress::Sqlite(folder.database()))
 }
 
 /// Puts the input into the folder and answers the number of orders.

@@ -107,7 +107,7 @@ pub(crate) fn to_json(settings: &Settings, control: Option<&Control>, tortured: 
 
 /// The control's part of the text.
 pub(crate) fn control_text(control: &Control) -> String {
-    let orders = control.verdict.order_log.expected.max(1);
+    let orders = control.verdict.orders().expected.max(1);
     let percent = |count: u64| {
         let tenths = u128::from(count) * 1_000 / u128::from(orders);
         format!("{}.{} %", tenths / 10, tenths % 10)

@@ -52,6 +52,7 @@ pub(crate) enum AddressError {
         expected: &'static str,
     },
     /// The binary cannot speak to such a server.
+    #[cfg(not(all(feature = "mysql", feature = "rdkafka")))]
     #[error(
         "this binary was built without {server}: build it with cargo build -p tidegate-jobs --features {feature}"
     )]

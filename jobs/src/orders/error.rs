@@ -40,6 +40,10 @@ pub(crate) enum OrdersError {
     #[cfg(feature = "mysql")]
     #[error(transparent)]
     Database(#[from] crate::database::DatabaseError),
+    /// `orders scenario`.
+    #[cfg(all(feature = "mysql", feature = "rdkafka"))]
+    #[error(transparent)]
+    Scenario(#[from] crate::scenario::ScenarioError),
     /// A subcommand that needs a client.
     #[cfg(not(all(feature = "mysql", feature = "rdkafka")))]
     #[error(transparent)]

@@ -1,5 +1,5 @@
 //! The orders job and everything around it: `orders generate`, `import`, `produce`, `tables`, `run`, `explain`, `verify`,
-//! `demo`, `torture`.
+//! `demo`, `torture`, `scenario`.
 //!
 //! Owns: the list of subcommands and the exit status: 0 done, 1 failed (also: not exactly once), 2 wrong usage,
 //! 3 taken over by another process.
@@ -26,6 +26,8 @@ mod order;
 mod partitions;
 mod run;
 mod run_line;
+#[cfg(all(feature = "mysql", feature = "rdkafka"))]
+mod scenario;
 #[cfg(feature = "rdkafka")]
 mod topic;
 mod torture;
@@ -75,6 +77,12 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Kill -9 many times at chosen places, restart, verify; exit status 0 only when each place was struck and all agree.
     Torture(torture::TortureArgs),
+    /// Show exactly-once on real Kafka and MySQL by experiments, each beside what it is compared with.
+    #[cfg(all(feature = "mysql", feature = "rdkafka"))]
+    Scenario(scenario::ScenarioArgs),
+    /// Show exactly-once on real Kafka and MySQL (not in this build).
+    #[cfg(not(all(feature = "mysql", feature = "rdkafka")))]
+    Scenario(not_built::NotBuiltArgs),
 }
 
 fn main() -> ExitCode {
@@ -104,6 +112,12 @@ fn main() -> ExitCode {
         Command::Verify(args) => verify::verify(&args).map_err(OrdersError::from),
         Command::Demo(args) => demo::demo(&args).map_err(OrdersError::from),
         Command::Torture(args) => torture::torture(&args).map_err(OrdersError::from),
+        #[cfg(all(feature = "mysql", feature = "rdkafka"))]
+        Command::Scenario(args) => scenario::scenario(&args).map_err(OrdersError::from),
+        #[cfg(not(all(feature = "mysql", feature = "rdkafka")))]
+        Command::Scenario(_) => {
+            Err(not_built::NotBuilt { command: "scenario", features: "mysql,rdkafka" }.into())
+        }
     };
     match outcome {
         Ok(status) => status,

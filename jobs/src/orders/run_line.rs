@@ -30,6 +30,10 @@ pub(crate) struct RunLine {
     pub(crate) parallelism: u32,
     /// Orders a second.
     pub(crate) rate: Option<u64>,
+    /// It goes on behind the end of the input.
+    pub(crate) follow: bool,
+    /// `exactly-once` or `at-least-once`, where there are checkpoints.
+    pub(crate) mode: &'static str,
     /// `latest` or `none`.
     pub(crate) restore: &'static str,
 }
@@ -49,11 +53,12 @@ impl RunLine {
             .args(self.detail.as_ref().map(|detail| format!("--detail={detail}")))
             .arg(format!("--parallelism={}", self.parallelism))
             .args(self.rate.map(|rate| format!("--rate={rate}")))
+            .args(self.follow.then_some("--follow"))
             .args(["--backend=hashmap", "--json"]);
         match &self.checkpoints {
             None => command.arg("--mode=none"),
             Some(folder) => command
-                .arg("--mode=exactly-once")
+                .arg(format!("--mode={}", self.mode))
                 .arg(format!("--checkpoints={}", folder.display()))
                 .arg(format!("--checkpoint-interval={}ms", self.interval.as_millis()))
                 .arg(format!("--restore={}", self.restore)),

@@ -122,12 +122,6 @@ impl MysqlAddress {
     pub(crate) fn in_mode(&self, mode: MysqlMode) -> Self {
         Self { url: self.url.clone(), mode }
     }
-
-    /// Another database of the same server.
-    pub(crate) fn database(&self, name: &str) -> Self {
-        let server = self.url.rsplit_once('/').map_or(self.url.as_str(), |(server, _)| server);
-        Self { url: format!("{server}/{name}"), mode: self.mode }
-    }
 }
 
 impl FromStr for MysqlAddress {
@@ -212,7 +206,6 @@ mod tests {
         assert_eq!(address.with_mode(), "mysql://u:s3cret@h:3306/d?mode=staging");
         assert_eq!(address.to_string(), "mysql://h:3306/d");
         assert!(!format!("{address:?}").contains("s3cret"));
-        assert_eq!(address.database("e").url, "mysql://u:s3cret@h:3306/e");
         let without: MysqlAddress = "mysql://u:p@h/d".parse().unwrap();
         assert_eq!(without.mode, MysqlMode::Xa);
         for (text, problem) in [

@@ -29,11 +29,6 @@ impl Branch {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         format!("X'{}',X'{}',{}", hex(&self.gtrid), hex(&self.bqual), self.format)
     }
-
-    /// For people.
-    pub(crate) fn words(&self) -> String {
-        format!("{} {}", String::from_utf8_lossy(&self.gtrid), String::from_utf8_lossy(&self.bqual))
-    }
 }
 
 /// Prepared branches of Tidegate in the whole server.
@@ -76,4 +71,12 @@ pub(crate) fn staging_tables(session: &mut Session) -> Result<Vec<String>, Datab
         found.extend(row.take_opt::<String, _>(0).and_then(Result::ok));
     })?;
     Ok(found)
+}
+
+/// Rolls a prepared branch back by hand, as an operator would.
+///
+/// # Errors
+/// [`DatabaseError`].
+pub(crate) fn roll_back(session: &mut Session, branch: &Branch) -> Result<(), DatabaseError> {
+    session.run("roll the branch back", &format!("XA ROLLBACK {}", branch.literal()))
 }

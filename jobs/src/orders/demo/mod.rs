@@ -13,11 +13,11 @@
 //! 5. The report.
 
 mod audience;
-mod chart;
+pub(crate) mod chart;
 mod display;
 mod error;
-mod report;
-mod timeline;
+pub(crate) mod report;
+pub(crate) mod timeline;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -152,6 +152,8 @@ fn run_line(args: &DemoArgs, folder: &WorkFolder) -> RunLine {
         interval: args.checkpoint_interval,
         parallelism: args.parallelism,
         rate: Some(args.rate),
+        follow: false,
+        mode: "exactly-once",
         restore: "latest",
     }
 }

@@ -112,6 +112,27 @@ pub(crate) fn create(address: &KafkaAddress, count: u32, force: bool) -> Result<
     Ok(())
 }
 
+/// Partitions whose end for readers of committed records lies before their end: a transaction is open there.
+///
+/// # Errors
+/// [`TopicError`].
+pub(crate) fn held_back(address: &KafkaAddress) -> Result<usize, TopicError> {
+    let committed = consumer(&address.bootstrap)?;
+    let all: BaseConsumer = client(&address.bootstrap)
+        .set("group.id", "tidegate-orders-audit")
+        .set("isolation.level", "read_uncommitted")
+        .create()
+        .map_err(|source| TopicError::Client { bootstrap: address.bootstrap.clone(), source })?;
+    let count = partitions(&all, address)?.ok_or_else(|| TopicError::NoTopic { address: address.clone() })?;
+    let mut held = 0;
+    for partition in 0..i32::try_from(count).unwrap_or(i32::MAX) {
+        let (_, stable) = offsets(&committed, address, partition)?;
+        let (_, end) = offsets(&all, address, partition)?;
+        held += usize::from(stable < end);
+    }
+    Ok(held)
+}
+
 fn refuse_unfit(
     consumer: &BaseConsumer,
     address: &KafkaAddress,

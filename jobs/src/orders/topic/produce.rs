@@ -85,7 +85,7 @@ pub(crate) fn produce(args: &ProduceArgs) -> Result<ExitCode, TopicError> {
     };
     create(&address, args.partitions, args.force)?;
     let mut feed = Feed::open(&address)?;
-    let pace = Pace { watch: Stopwatch::started(), rate: args.rate };
+    let pace = Pace::of(args.rate);
     for (sent, order) in (0..).zip(orders) {
         pace.wait(&feed, sent);
         feed.send(&order)?;
@@ -117,14 +117,19 @@ fn read_folder(folder: &Path) -> Result<Vec<Order>, TopicError> {
 }
 
 /// So many a second.
-struct Pace {
+pub(crate) struct Pace {
     watch: Stopwatch,
     rate: Option<u64>,
 }
 
 impl Pace {
+    /// Begins now.
+    pub(crate) fn of(rate: Option<u64>) -> Self {
+        Self { watch: Stopwatch::started(), rate }
+    }
+
     /// Waits until record number `sent` is due; meanwhile the producer works.
-    fn wait(&self, feed: &Feed, sent: u64) {
+    pub(crate) fn wait(&self, feed: &Feed, sent: u64) {
         let Some(rate) = self.rate else { return };
         let due = Duration::from_micros(sent.saturating_mul(1_000_000) / rate.max(1));
         while let Some(left) = due.checked_sub(self.watch.elapsed()).filter(|left| !left.is_zero()) {

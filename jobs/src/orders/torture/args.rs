@@ -91,6 +91,7 @@ pub(crate) enum TortureUsage {
     #[error("--mode at-most-once cuts files of its own: leave --source out")]
     CutTopic,
     /// A sink that is not in two phases.
+    #[cfg(feature = "mysql")]
     #[error(
         "--sink is to be written exactly once here: ?mode=xa or ?mode=staging; a control group comes by --mode none"
     )]

@@ -138,7 +138,7 @@ impl<'a> Campaign<'a> {
     fn count(&mut self, strike: Strike, died: &Position) -> Result<bool, TortureError> {
         self.complete = self.complete.max(died.newest_checkpoint);
         // Who dies in recovery has read nothing: what the process before it had read is still in flight.
-        if died.records_total.is_some() {
+        if died.records_in > 0 {
             self.records_in = died.records_in;
         }
         let after = self.output()?;

@@ -34,6 +34,7 @@ use self::campaign::Campaign;
 use self::control::{BadRestart, Script};
 use self::display::Display;
 pub(crate) use self::error::TortureError;
+use self::place::SinkPoints;
 use self::report::{Settings, Tortured, control_text};
 use self::schedule::{Strike, schedule};
 use crate::address::{SinkAddress, SourceAddress};
@@ -89,7 +90,7 @@ fn exactly_once(args: &TortureArgs, folder: &WorkFolder, orders: u64) -> Result<
     let display = Display::new(args.json, u64::from(kills));
     display.line(&format!("{} · {kills} kills, seed {}", title(args, orders, interval), args.seed));
     let line = run_line(args, folder, interval, rate);
-    let strikes = schedule(kills, args.seed, args.parallelism);
+    let strikes = schedule(kills, args.seed, args.parallelism, SinkPoints::of(&line.sink));
     let tortured = tortured(line, folder, orders, share, &strikes, &display)?;
     match args.json {
         true => print(&format!("{}\n", report::to_json(&settings, None, &tortured))),
@@ -168,6 +169,8 @@ fn run_line(args: &TortureArgs, folder: &WorkFolder, interval: Duration, rate: u
         interval,
         parallelism: args.parallelism,
         rate: Some(rate),
+        follow: false,
+        mode: "exactly-once",
         restore: "latest",
     }
 }

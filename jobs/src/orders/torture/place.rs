@@ -4,6 +4,7 @@
 //! Does not own: the fault points (`tidegate::state::fault`), the order of the strikes ([`super::schedule`]).
 //! Runs on: the main thread. Pure.
 
+use crate::address::SinkAddress;
 use tidegate_jobs::random::SplitMix64;
 
 /// Sinks of the orders job: each subtask has one writer and one committer of each.
@@ -58,6 +59,33 @@ impl Place {
     }
 }
 
+/// Points that are inside the connector of the sink, where there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SinkPoints {
+    /// A part of a batch is written, the rest is not.
+    pub(crate) half_batch: &'static str,
+    /// A transaction is being committed.
+    pub(crate) in_commit: &'static str,
+}
+
+impl SinkPoints {
+    /// Between two inserts of a batch; between merge and ledger.
+    pub(crate) const SQLITE: Self =
+        Self { half_batch: "sqlite.insert.between", in_commit: "sqlite.merge.between" };
+    /// The transaction has some of its batches and not the next one: one batch is mostly one statement. The server has committed,
+    /// and nobody has taken note.
+    pub(crate) const SERVER: Self = Self { half_batch: "sink.write.before", in_commit: "sink.commit.after" };
+
+    /// Those of this sink.
+    pub(crate) fn of(sink: &SinkAddress) -> Self {
+        match sink {
+            SinkAddress::Sqlite(_) | SinkAddress::Blackhole => Self::SQLITE,
+            #[cfg(any(feature = "mysql", feature = "rdkafka"))]
+            _ => Self::SERVER,
+        }
+    }
+}
+
 /// A fault point, and the pass that strikes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FaultPass {
@@ -77,6 +105,9 @@ impl FaultPass {
         let nth = match place {
             // Passed by each batch.
             Place::Buffered => a_checkpoint * (BATCHES + random.below(BATCHES_MORE)),
+            Place::HalfBatch if point.starts_with("sink.") => {
+                a_checkpoint * (BATCHES + random.below(BATCHES_MORE))
+            }
             // Passed once by each transaction.
             Place::HalfBatch | Place::InCommit => a_checkpoint + 1 + random.below(a_checkpoint),
             Place::Prepared if point.starts_with("sink.") => a_checkpoint + 1 + random.below(a_checkpoint),

@@ -20,6 +20,9 @@ mod generate;
 mod ground;
 mod import;
 mod job;
+mod leftover;
+#[cfg(feature = "mysql")]
+mod log_id;
 #[cfg(not(all(feature = "mysql", feature = "rdkafka")))]
 mod not_built;
 mod order;

@@ -1,6 +1,6 @@
 //! Transactions that stand in a MySQL server and are not decided.
 //!
-//! Owns: what `XA RECOVER` and the staging tables show, for the whole server and this database.
+//! Owns: what `XA RECOVER` and the staging tables show. A branch is named `tidegate.<job>.<log id>` in its global part.
 //! Does not own: settling them (`tidegate xa`, and the job's own recovery). Runs on: the main thread.
 
 use mysql_async::{Row, Value};
@@ -9,8 +9,6 @@ use super::{DatabaseError, Session};
 
 /// What Tidegate's names of XA branches and staging tables begin with.
 const PREFIX: &str = "tidegate";
-/// The server's answer to who may not ask for prepared branches.
-const NO_XA_RECOVER: u16 = 1401;
 
 /// One prepared branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +22,11 @@ pub(crate) struct Branch {
 }
 
 impl Branch {
+    fn is_of(&self, log_id: &str) -> bool {
+        let mut parts = self.gtrid.split(|byte| *byte == b'.');
+        parts.next() == Some(PREFIX.as_bytes()) && parts.any(|part| part == log_id.as_bytes())
+    }
+
     /// As SQL takes it.
     pub(crate) fn literal(&self) -> String {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -31,19 +34,16 @@ impl Branch {
     }
 }
 
-/// Prepared branches of Tidegate in the whole server.
+/// Prepared branches of the job whose log has this id. The server's list is of all databases and jobs.
 ///
 /// # Errors
 /// [`DatabaseError`]; a user who may not ask is told which privilege is missing by the server itself.
-pub(crate) fn branches(session: &mut Session) -> Result<Vec<Branch>, DatabaseError> {
+pub(crate) fn branches(session: &mut Session, log_id: &str) -> Result<Vec<Branch>, DatabaseError> {
     let mut found = Vec::new();
     let asked = session.each_row("list its prepared branches (XA RECOVER)", "XA RECOVER", |row| {
-        found.extend(branch_of(row).filter(|branch| branch.gtrid.starts_with(PREFIX.as_bytes())));
+        found.extend(branch_of(row).filter(|branch| branch.is_of(log_id)));
     });
-    match asked {
-        Err(error) if error.code() == Some(NO_XA_RECOVER) => Err(error),
-        other => other.map(|()| found),
-    }
+    asked.map(|()| found)
 }
 
 fn branch_of(row: Row) -> Option<Branch> {
@@ -79,4 +79,18 @@ pub(crate) fn staging_tables(session: &mut Session) -> Result<Vec<String>, Datab
 /// [`DatabaseError`].
 pub(crate) fn roll_back(session: &mut Session, branch: &Branch) -> Result<(), DatabaseError> {
     session.run("roll the branch back", &format!("XA ROLLBACK {}", branch.literal()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_belongs_to_the_log_in_its_name() {
+        let branch = |gtrid: &str| Branch { format: 1, gtrid: gtrid.into(), bqual: b"1.x.0.1.1".to_vec() };
+        assert!(branch("tidegate.orders.ab12").is_of("ab12"));
+        assert!(!branch("tidegate.orders.ab12").is_of("ab1"));
+        assert!(!branch("other.orders.ab12").is_of("ab12"));
+        assert_eq!(branch("tg").literal(), "X'7467',X'312e782e302e312e31',1");
+    }
 }

@@ -12,7 +12,7 @@ use super::ScenarioError;
 use super::notes::Notes;
 use super::outcome::Outcome;
 use super::stage::{Plan, Set, Stage};
-use crate::address::servers::{MysqlAddress, MysqlMode};
+use crate::address::servers::MysqlMode;
 use crate::attempt::Position;
 use crate::database::{DatabaseError, Session, leftover};
 use tidegate_jobs::digits::grouped;
@@ -37,7 +37,7 @@ pub(crate) fn play(set: &Set<'_>) -> Result<Outcome, ScenarioError> {
 
     let died = stage.die_at("commit_log.checkpoint.before", 2, &mut notes)?;
     outcome.line(killed("branches prepared, checkpoint not in the log", &died));
-    left_alone(stage.tables(), &mut outcome)?;
+    left_alone(&stage, &mut outcome)?;
 
     let died = stage.die_at("commit_log.checkpoint.after", 2, &mut notes)?;
     outcome.line(killed("checkpoint in the log, nothing committed", &died));
@@ -60,9 +60,9 @@ pub(crate) fn play(set: &Set<'_>) -> Result<Outcome, ScenarioError> {
 }
 
 /// The control: what stands in the server when nobody recovers, and that it is gone when an operator has settled it.
-fn left_alone(tables: &MysqlAddress, outcome: &mut Outcome) -> Result<(), ScenarioError> {
-    let mut session = Session::open(tables)?;
-    let branches = leftover::branches(&mut session)?;
+fn left_alone(stage: &Stage, outcome: &mut Outcome) -> Result<(), ScenarioError> {
+    let mut session = Session::open(stage.tables())?;
+    let branches = stage.branches(&mut session)?;
     let found = format!("{} in XA RECOVER", branches.len());
     outcome.check("without a restart the branches hang, prepared", !branches.is_empty(), found);
     let (waited_ms, refused) = update_all(&mut session)?;
@@ -74,7 +74,7 @@ fn left_alone(tables: &MysqlAddress, outcome: &mut Outcome) -> Result<(), Scenar
     for branch in &branches {
         leftover::roll_back(&mut session, branch)?;
     }
-    let left = leftover::branches(&mut session)?.len();
+    let left = stage.branches(&mut session)?.len();
     let (waited_ms, refused) = update_all(&mut session)?;
     let found =
         format!("{left} left; the update {} in {waited_ms} ms", if refused { "refused" } else { "passed" });

@@ -8,8 +8,8 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::grid::Grid;
-use super::stage::Leftover;
 use crate::demo::timeline::Timeline;
+use crate::leftover::Leftover;
 use crate::verify::Verdict;
 
 /// One thing that must be so.

@@ -81,7 +81,7 @@ pub(crate) fn play(set: &Set<'_>) -> Result<Outcome, ScenarioError> {
                 json!(back.map(|back| back.committed)),
                 json!(back.map(|back| back.rolled_back)),
                 json!(zeros),
-                json!(left.branches + left.staging + left.kafka),
+                json!(left.branches + left.staging + left.held_back),
                 json!(ok),
             ]);
         }

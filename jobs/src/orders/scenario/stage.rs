@@ -11,9 +11,12 @@ use super::{ScenarioArgs, ScenarioError, Servers};
 use crate::address::servers::{KafkaAddress, MysqlAddress, MysqlMode};
 use crate::address::{SinkAddress, SourceAddress};
 use crate::attempt::{AttemptError, KillPoint, Position, run_and_die, run_and_kill, run_to_the_end};
+use crate::database::leftover::Branch;
 use crate::database::{Session, leftover};
 use crate::generate::{GenerateArgs, write_orders};
 use crate::ground;
+use crate::leftover::Leftover;
+use crate::log_id::log_id;
 use crate::run_line::RunLine;
 use crate::topic::admin;
 use crate::verify::{Verdict, audit_all};
@@ -58,7 +61,6 @@ pub(crate) struct Stage {
     line: RunLine,
     source: KafkaAddress,
     tables: MysqlAddress,
-    detail: Option<KafkaAddress>,
 }
 
 impl Stage {
@@ -89,7 +91,7 @@ impl Stage {
         let line = RunLine {
             source: SourceAddress::Kafka(source.clone()),
             sink: SinkAddress::Mysql(tables.clone()),
-            detail: detail.clone().map(SinkAddress::Kafka),
+            detail: detail.map(SinkAddress::Kafka),
             checkpoints: Some(folder.checkpoints()),
             interval: args.checkpoint_interval,
             parallelism: args.parallelism,
@@ -98,7 +100,7 @@ impl Stage {
             mode: "exactly-once",
             restore: "latest",
         };
-        Ok(Self { plan, line, source, tables, detail })
+        Ok(Self { plan, line, source, tables })
     }
 
     /// What its runs are told.
@@ -171,44 +173,20 @@ impl Stage {
         Ok(audit_all(&self.line.source, &self.line.sink, self.line.detail.as_ref())?)
     }
 
+    /// Prepared branches of this job.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Database`].
+    pub(crate) fn branches(&self, session: &mut Session) -> Result<Vec<Branch>, ScenarioError> {
+        let log_id = self.line.checkpoints.as_deref().and_then(log_id);
+        Ok(log_id.map_or_else(|| Ok(Vec::new()), |log_id| leftover::branches(session, &log_id))?)
+    }
+
     /// What stands undecided in the servers.
     ///
     /// # Errors
     /// [`ScenarioError`].
     pub(crate) fn leftover(&self) -> Result<Leftover, ScenarioError> {
-        let mut session = Session::open(&self.tables)?;
-        let branches = leftover::branches(&mut session)?.len();
-        let staging = leftover::staging_tables(&mut session)?.len();
-        let kafka = match &self.detail {
-            Some(detail) => admin::held_back(detail)?,
-            None => 0,
-        };
-        Ok(Leftover { branches, staging, kafka })
-    }
-}
-
-/// Transactions that nobody has decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Leftover {
-    /// Prepared branches of Tidegate in the server.
-    pub(crate) branches: usize,
-    /// Staging tables of Tidegate in the database.
-    pub(crate) staging: usize,
-    /// Partitions of the detail topic where an open transaction holds records back.
-    pub(crate) kafka: usize,
-}
-
-impl Leftover {
-    /// True when there is none.
-    pub(crate) fn is_none(self) -> bool {
-        self == Self { branches: 0, staging: 0, kafka: 0 }
-    }
-
-    /// For people.
-    pub(crate) fn words(self) -> String {
-        format!(
-            "{} in XA RECOVER, {} staging tables, {} partitions with an open transaction",
-            self.branches, self.staging, self.kafka
-        )
+        Ok(Leftover::of(&self.line)?)
     }
 }

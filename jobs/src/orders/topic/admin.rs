@@ -116,7 +116,7 @@ pub(crate) fn create(address: &KafkaAddress, count: u32, force: bool) -> Result<
 ///
 /// # Errors
 /// [`TopicError`].
-pub(crate) fn held_back(address: &KafkaAddress) -> Result<usize, TopicError> {
+pub(crate) fn held_back(address: &KafkaAddress) -> Result<u64, TopicError> {
     let committed = consumer(&address.bootstrap)?;
     let all: BaseConsumer = client(&address.bootstrap)
         .set("group.id", "tidegate-orders-audit")
@@ -128,7 +128,7 @@ pub(crate) fn held_back(address: &KafkaAddress) -> Result<usize, TopicError> {
     for partition in 0..i32::try_from(count).unwrap_or(i32::MAX) {
         let (_, stable) = offsets(&committed, address, partition)?;
         let (_, end) = offsets(&all, address, partition)?;
-        held += usize::from(stable < end);
+        held += u64::from(stable < end);
     }
     Ok(held)
 }

@@ -6,6 +6,7 @@
 //!
 //! A kill counts when a checkpoint was complete and input was left. One that comes too early is made again, later in the run.
 
+use std::path::Path;
 use std::process::Command;
 
 use tidegate::state::fault::FAULT_VARIABLE;
@@ -176,6 +177,7 @@ impl<'a> Campaign<'a> {
     }
 
     fn output(&self) -> Result<Output, TortureError> {
-        Ok(Output::of(&self.line.sink)?)
+        let checkpoints = self.line.checkpoints.as_deref().unwrap_or(Path::new(""));
+        Ok(Output::of(&self.line.sink, checkpoints)?)
     }
 }

@@ -41,6 +41,7 @@ use crate::address::{SinkAddress, SourceAddress};
 use crate::generate::{GenerateArgs, write_orders};
 use crate::ground;
 use crate::import::import_purchases;
+use crate::leftover::Leftover;
 use crate::run_line::RunLine;
 use crate::verify::audit;
 use crate::work_folder::WorkFolder;
@@ -85,8 +86,7 @@ fn exactly_once(args: &TortureArgs, folder: &WorkFolder, orders: u64) -> Result<
     let share = (orders / (u64::from(kills) + SHARES_LEFT)).max(1);
     let millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).saturating_mul(INTERVALS_PER_KILL);
     let rate = (share * 1_000 / millis.max(1)).max(1);
-    let settings =
-        Settings { seed: args.seed, parallelism: args.parallelism, mode: "exactly-once", every_place: true };
+    let settings = settings(args, "exactly-once", true);
     let display = Display::new(args.json, u64::from(kills));
     display.line(&format!("{} · {kills} kills, seed {}", title(args, orders, interval), args.seed));
     let line = run_line(args, folder, interval, rate);
@@ -107,8 +107,7 @@ fn control_group(
 ) -> Result<ExitCode, TortureError> {
     let kills = args.kills.unwrap_or(CONTROL_KILLS);
     let script = Script::new(restart, kills, orders, args.checkpoint_interval);
-    let settings =
-        Settings { seed: args.seed, parallelism: args.parallelism, mode: restart.word(), every_place: false };
+    let settings = settings(args, restart.word(), false);
     let display = Display::new(args.json, u64::from(kills) * 2);
     display.line(&format!(
         "{} · {kills} kills, each 0.8 of an interval after a checkpoint",
@@ -154,10 +153,10 @@ fn tortured(
     strikes: &[Strike],
     display: &Display,
 ) -> Result<Tortured, TortureError> {
-    let (source, sink) = (line.source.clone(), line.sink.clone());
-    let kills = Campaign::new(line, orders, share, display).run(strikes)?;
-    let verdict = audit(&source, &sink)?;
-    Ok(Tortured { kills, verdict, folder: checkpoint_folder::check(&folder.checkpoints())? })
+    let kills = Campaign::new(line.clone(), orders, share, display).run(strikes)?;
+    let verdict = audit(&line.source, &line.sink)?;
+    let left = Leftover::of(&line)?;
+    Ok(Tortured { kills, verdict, left, folder: checkpoint_folder::check(&folder.checkpoints())? })
 }
 
 fn run_line(args: &TortureArgs, folder: &WorkFolder, interval: Duration, rate: u64) -> RunLine {
@@ -172,6 +171,16 @@ fn run_line(args: &TortureArgs, folder: &WorkFolder, interval: Duration, rate: u
         follow: false,
         mode: "exactly-once",
         restore: "latest",
+    }
+}
+
+fn settings(args: &TortureArgs, mode: &'static str, every_place: bool) -> Settings {
+    Settings {
+        seed: args.seed,
+        parallelism: args.parallelism,
+        mode,
+        on_servers: args.sink.is_some(),
+        every_place,
     }
 }
 

@@ -42,12 +42,16 @@ impl Output {
     ///
     /// # Errors
     /// [`ReadOutputError`].
-    pub(crate) fn of(sink: &SinkAddress) -> Result<Self, ReadOutputError> {
+    #[cfg_attr(
+        not(feature = "mysql"),
+        expect(unused_variables, reason = "only a server's transactions bear the log's id")
+    )]
+    pub(crate) fn of(sink: &SinkAddress, checkpoints: &Path) -> Result<Self, ReadOutputError> {
         match sink {
             SinkAddress::Sqlite(file) => Self::of_file(file)
                 .map_err(|source| ReadOutputError::Sqlite { database: file.clone(), source }),
             #[cfg(feature = "mysql")]
-            SinkAddress::Mysql(address) => Ok(Self::of_server(address)?),
+            SinkAddress::Mysql(address) => Ok(Self::of_server(address, checkpoints)?),
             // Nothing can be asked of these; torture refuses them.
             _ => Ok(Self::default()),
         }
@@ -74,11 +78,16 @@ impl Output {
     #[cfg(feature = "mysql")]
     fn of_server(
         address: &crate::address::servers::MysqlAddress,
+        checkpoints: &Path,
     ) -> Result<Self, crate::database::DatabaseError> {
         use crate::database::{Session, leftover, tables};
         let mut session = Session::open(address)?;
         let orders = tables::rows_of(&mut session, "t_order_log")?.unwrap_or_default();
-        let staged = leftover::branches(&mut session)?.len() + leftover::staging_tables(&mut session)?.len();
+        let branches = match crate::log_id::log_id(checkpoints) {
+            Some(log_id) => leftover::branches(&mut session, &log_id)?.len(),
+            None => 0,
+        };
+        let staged = branches + leftover::staging_tables(&mut session)?.len();
         Ok(Self { orders, staged: staged as u64 })
     }
 }
@@ -92,13 +101,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("out.sqlite");
         let sink = SinkAddress::Sqlite(file.clone());
-        assert_eq!(Output::of(&sink).unwrap(), Output::default());
+        assert_eq!(Output::of(&sink, folder.path()).unwrap(), Output::default());
         let connection = Connection::open(&file).unwrap();
         connection
             .execute_batch(
                 "CREATE TABLE t_order_log (order_id INTEGER); INSERT INTO t_order_log VALUES (1), (1);",
             )
             .unwrap();
-        assert_eq!(Output::of(&sink).unwrap(), Output { orders: 2, staged: 0 });
+        assert_eq!(Output::of(&sink, folder.path()).unwrap(), Output { orders: 2, staged: 0 });
     }
 }

@@ -19,6 +19,8 @@ pub mod datagen;
 pub mod file;
 #[cfg(feature = "kafka")]
 pub mod kafka;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 pub mod print;
 #[cfg(any(feature = "datagen", feature = "file"))]
 mod rate;

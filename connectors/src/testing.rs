@@ -36,6 +36,7 @@ impl Bench {
             clock: Arc::clone(&self.clock) as _,
             io: Arc::clone(&self.io),
             waker: Arc::new(NoWake),
+            checkpoint_timeout: Duration::from_secs(60),
         }
     }
 }

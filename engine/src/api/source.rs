@@ -73,6 +73,8 @@ pub struct ConnectorContext {
     pub io: SharedIo,
     /// Call after putting something into a channel that the slot (or job manager) reads.
     pub waker: Waker,
+    /// A checkpoint that takes longer is given up: whatever a connector waits for, it waits less.
+    pub checkpoint_timeout: Duration,
 }
 
 /// A source: settings plus the makers of its two parts. Cloned into the job manager and every subtask.

@@ -160,6 +160,7 @@ impl Attempt {
             limits: setup.config.limits(),
             channel_credits: setup.config.channel_batches,
             places: setup.places,
+            checkpoint_timeout: setup.config.checkpoints.timeout(),
             storage: setup.storage,
             restored: setup.restored,
             reports: reports_tx,

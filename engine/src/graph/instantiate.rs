@@ -40,6 +40,8 @@ pub struct InstantiateSetup {
     pub channel_credits: u32,
     /// Transactions a sink may hold.
     pub places: usize,
+    /// A checkpoint that takes longer is given up.
+    pub checkpoint_timeout: std::time::Duration,
     /// Where state goes.
     pub storage: Option<CheckpointStorage>,
     /// What to restore from.
@@ -143,6 +145,7 @@ pub fn build_subtask(
         clock: Arc::clone(&setup.clock),
         io: Arc::clone(&setup.io),
         waker: Arc::clone(&wiring.waker),
+        checkpoint_timeout: setup.checkpoint_timeout,
     };
     let head = build_head(graph, setup, &mut wiring, connector)?;
     Ok(Subtask::new(SubtaskSetup {

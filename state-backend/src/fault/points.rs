@@ -69,6 +69,24 @@ pub const CONNECTOR_FAULT_POINTS: &[&str] = &[
     // The SQLite sink: half of a batch is inserted; a transaction is merged and not yet in the ledger.
     "sqlite.insert.between",
     "sqlite.merge.between",
+    // MySQL sinks: some statements of a batch are done.
+    "mysql.insert.between",
+    // The XA sink, on each side of every step of a branch.
+    "mysql.xa.start.before",
+    "mysql.xa.start.after",
+    "mysql.xa.end.before",
+    "mysql.xa.prepare.before",
+    "mysql.xa.prepare.after",
+    "mysql.xa.commit.before",
+    "mysql.xa.commit.after",
+    "mysql.xa.rollback.before",
+    "mysql.xa.rollback.after",
+    // The staging-table sink: rows are staged; a table is merged and not yet in the ledger.
+    "mysql.staging.create.after",
+    "mysql.staging.merge.before",
+    "mysql.staging.merge.between",
+    "mysql.staging.merge.after",
+    "mysql.staging.drop.before",
 ];
 
 /// Every fault point there is.

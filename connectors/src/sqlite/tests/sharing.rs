@@ -39,6 +39,7 @@ fn three_subtasks_of_two_sinks_on_threads_lose_and_double_nothing() {
         clock: ManualClock::shared(),
         io: TokioIo::shared(runtime.handle().clone()),
         waker: Arc::new(NoWake),
+        checkpoint_timeout: std::time::Duration::from_secs(60),
     };
     let tasks: Vec<_> = [("log", scene.log()), ("sum", sum)]
         .into_iter()

@@ -69,8 +69,12 @@ impl Io for NoIo {
 }
 
 fn stage(sink: &ListSink) -> (InlineSinkStage<ListSink>, StageContext) {
-    let context =
-        ConnectorContext { clock: ManualClock::shared(), io: Arc::new(NoIo), waker: Arc::new(NoWake) };
+    let context = ConnectorContext {
+        clock: ManualClock::shared(),
+        io: Arc::new(NoIo),
+        waker: Arc::new(NoWake),
+        checkpoint_timeout: Duration::from_secs(60),
+    };
     let limits = StageLimits { batch_records: 4, batch_age: Duration::from_millis(1) };
     let stage = InlineSinkStage::new(Arc::from("list"), OperatorUid::from("list"), sink.clone(), context, 0);
     (stage, StageContext::new(limits))

@@ -1,0 +1,148 @@
+//! The ledger: one row for each transaction that is in the output, written in the same transaction as its rows.
+//!
+//! | column | says |
+//! |---|---|
+//! | `gtrid`, `bqual` | the branch, and the primary key |
+//! | `target` | the table |
+//! | `closed_by` | the checkpoint whose barrier closed it |
+//! | `rows_written` | how many rows |
+//! | `written_ms` | when, by the clock of the writer |
+//! | `note` | NULL, or what an operator decided by hand |
+//!
+//! Owns: the statements. Does not own: the transaction around them. Runs on: the I/O side.
+
+use mysql_async::Value;
+use tidegate_engine::ids::CheckpointId;
+use tidegate_engine::operator::{TransactionName, TransactionScope};
+
+use super::xid::Xid;
+use super::{Connection, MysqlError};
+
+/// Name of the table.
+pub const LEDGER_TABLE: &str = "tidegate_ledger";
+/// There is no such table.
+const NO_SUCH_TABLE: u16 = 1146;
+/// Rows stay at least so long.
+const KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+/// Rows of so many checkpoints before the restored one stay, however old they are: a job may go back to a retained one.
+const KEPT_CHECKPOINTS: u64 = 1_000;
+/// Rows that one start prunes.
+const PRUNED_MAX: u32 = 10_000;
+
+/// What a ledger row says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LedgerEntry {
+    /// The table that was written.
+    pub target: String,
+    /// The checkpoint whose barrier closed the transaction.
+    pub closed_by: CheckpointId,
+    /// Rows in it.
+    pub rows: u64,
+}
+
+/// Makes the table where it is missing.
+///
+/// # Errors
+/// [`MysqlError`]: the user may not make tables, say.
+pub(crate) async fn create(connection: &mut Connection) -> Result<(), MysqlError> {
+    let doing = format!("looking at the table {LEDGER_TABLE}");
+    match connection.rows(&doing, &format!("SELECT note FROM {LEDGER_TABLE} LIMIT 0"), Vec::new()).await {
+        Ok(_) => return Ok(()),
+        Err(error) if error.code() == Some(NO_SUCH_TABLE) => {}
+        Err(error) => return Err(error),
+    }
+    let sql = format!(
+        "CREATE TABLE IF NOT EXISTS {LEDGER_TABLE} (gtrid VARBINARY(64) NOT NULL, bqual VARBINARY(64) NOT NULL, \
+         target VARCHAR(64) NOT NULL, closed_by BIGINT UNSIGNED NOT NULL, rows_written BIGINT UNSIGNED NOT NULL, \
+         written_ms BIGINT NOT NULL, note VARCHAR(255), PRIMARY KEY (gtrid, bqual)) ENGINE=InnoDB \
+         DEFAULT CHARACTER SET utf8mb4"
+    );
+    connection.run(&format!("making the table {LEDGER_TABLE}"), &sql).await.map(drop)
+}
+
+fn key(xid: &Xid) -> Vec<Value> {
+    vec![Value::Bytes(xid.gtrid.clone()), Value::Bytes(xid.bqual.clone())]
+}
+
+/// Writes a transaction's row.
+pub(crate) async fn write(
+    connection: &mut Connection,
+    xid: &Xid,
+    entry: &LedgerEntry,
+    written_ms: i64,
+) -> Result<(), MysqlError> {
+    let sql = format!(
+        "INSERT INTO {LEDGER_TABLE} (gtrid, bqual, target, closed_by, rows_written, written_ms) VALUES (?,?,?,?,?,?)"
+    );
+    let mut values = key(xid);
+    values.push(Value::Bytes(entry.target.clone().into_bytes()));
+    values.extend([Value::UInt(entry.closed_by.0), Value::UInt(entry.rows), Value::Int(written_ms)]);
+    connection.execute(&format!("writing the ledger row of {xid}"), &sql, values).await.map(drop)
+}
+
+/// Writes down what was decided about a transaction by hand.
+pub(crate) async fn note(connection: &mut Connection, xid: &Xid, note: &str) -> Result<u64, MysqlError> {
+    let sql = format!("UPDATE {LEDGER_TABLE} SET note = ? WHERE gtrid = ? AND bqual = ?");
+    let mut values = vec![Value::Bytes(note.as_bytes().to_vec())];
+    values.extend(key(xid));
+    connection.execute(&format!("noting a decision about {xid}"), &sql, values).await
+}
+
+/// Whether a transaction's row is there: by a *locking* read, which waits for whoever is committing or rolling it back right now.
+/// A plain read would not see the winner's row.
+///
+/// # Errors
+/// [`MysqlError::LockWait`]: the branch is still prepared, and its row locked.
+pub(crate) async fn find(connection: &mut Connection, xid: &Xid) -> Result<Option<LedgerEntry>, MysqlError> {
+    let doing = format!("looking for {xid} in the ledger");
+    let sql = format!(
+        "SELECT target, closed_by, rows_written FROM {LEDGER_TABLE} WHERE gtrid = ? AND bqual = ? LOCK IN SHARE MODE"
+    );
+    let rows = connection.rows(&doing, &sql, key(xid)).await?;
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let (target, closed_by, rows): (String, u64, u64) = connection.only_row(&doing, rows)?;
+    Ok(Some(LedgerEntry { target, closed_by: CheckpointId(closed_by), rows }))
+}
+
+/// Deletes rows that no retained checkpoint can ask for: older than a week, and closed long before the restored checkpoint.
+pub(crate) async fn prune(
+    connection: &mut Connection,
+    own: &TransactionName,
+    now_ms: i64,
+) -> Result<u64, MysqlError> {
+    let up_to = own.opened_after.0.saturating_sub(KEPT_CHECKPOINTS);
+    if up_to == 0 {
+        return Ok(0);
+    }
+    let sql = format!(
+        "DELETE FROM {LEDGER_TABLE} WHERE gtrid = ? AND closed_by <= ? AND written_ms < ? LIMIT {PRUNED_MAX}"
+    );
+    let gtrid = Value::Bytes(Xid::of(own).gtrid);
+    let values = vec![gtrid, Value::UInt(up_to), Value::Int(now_ms.saturating_sub(KEPT_MS))];
+    connection.execute("pruning the ledger", &sql, values).await
+}
+
+/// All rows of a job and log, for people and tests.
+///
+/// # Errors
+/// [`MysqlError`].
+pub async fn entries(
+    connection: &mut Connection,
+    scope: &TransactionScope,
+) -> Result<Vec<(TransactionName, LedgerEntry)>, MysqlError> {
+    let doing = "reading the ledger";
+    let sql = format!(
+        "SELECT gtrid, bqual, target, closed_by, rows_written FROM {LEDGER_TABLE} ORDER BY gtrid, bqual"
+    );
+    let mut found = Vec::new();
+    for row in connection.rows(doing, &sql, Vec::new()).await? {
+        let (gtrid, bqual, target, closed_by, rows): (Vec<u8>, Vec<u8>, String, u64, u64) =
+            connection.only_row(doing, vec![row])?;
+        let xid = Xid { gtrid, bqual, format_id: super::xid::FORMAT_ID };
+        let entry = LedgerEntry { target, closed_by: CheckpointId(closed_by), rows };
+        found.extend(xid.read(scope).map(|name| (name, entry)));
+    }
+    Ok(found)
+}

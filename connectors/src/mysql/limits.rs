@@ -1,0 +1,61 @@
+//! How long a session waits for what.
+//!
+//! Owns: the limits, as they follow from the checkpoint timeout. Does not own: waiting. Runs on: plain data.
+
+use std::time::Duration;
+
+/// Limits of one session. Every wait on the server is below the checkpoint timeout, so that a job learns why before it gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// Until a connection is there.
+    pub connect: Duration,
+    /// Until a statement has its answer.
+    pub statement: Duration,
+    /// Until a row or table lock is there (`innodb_lock_wait_timeout`, `lock_wait_timeout`); whole seconds.
+    pub lock_wait: Duration,
+    /// A session that says nothing for so long is closed by the server (`wait_timeout`); whole seconds.
+    pub idle: Duration,
+}
+
+/// Longest wait for a connection.
+const CONNECT_MAX: Duration = Duration::from_secs(10);
+/// Longest wait for a lock: what InnoDB's default is.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(50);
+/// Shortest that the servers know.
+const SECOND: Duration = Duration::from_secs(1);
+/// Sessions outlive such a pause.
+const IDLE_MAX: Duration = Duration::from_secs(600);
+
+impl SessionLimits {
+    /// The limits of a job whose checkpoints are given up after `checkpoint_timeout`.
+    pub fn below(checkpoint_timeout: Duration) -> Self {
+        let part = |eighths: u32, longest: Duration| {
+            let whole = Duration::from_secs((checkpoint_timeout * eighths / 8).as_secs());
+            whole.clamp(SECOND, longest)
+        };
+        let (lock_wait, idle) = (part(3, LOCK_WAIT_MAX), part(6, IDLE_MAX));
+        Self {
+            connect: part(4, CONNECT_MAX),
+            statement: (checkpoint_timeout * 7 / 8).max(lock_wait + SECOND),
+            lock_wait,
+            idle,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_wait_is_below_the_checkpoint_timeout() {
+        for secs in [3, 10, 120, 3_600] {
+            let timeout = Duration::from_secs(secs);
+            let limits = SessionLimits::below(timeout);
+            for span in [limits.connect, limits.statement, limits.lock_wait, limits.idle] {
+                assert!(span < timeout && span >= SECOND, "{secs}: {limits:?}");
+            }
+            assert!(limits.lock_wait < limits.statement);
+        }
+    }
+}

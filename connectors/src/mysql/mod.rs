@@ -1,0 +1,58 @@
+//! Sinks for MySQL and MariaDB.
+//!
+//! | sink | made by | promise |
+//! |---|---|---|
+//! | [`MysqlSink`] | `MysqlSink::table(url, name)` | exactly once, by XA (docs/rfcs/0009) |
+//! | [`StagingMysqlSink`] | `.staging()` | exactly once, by a staging table per checkpoint |
+//! | [`PlainMysqlSink`] | `.plain()` | none: what is written stays, also when the job goes back |
+//!
+//! Owns: the sinks and what they share: address, sessions, tables, columns. Does not own: when anything is committed (the engine's
+//! driver). Runs on: the I/O side; a tokio runtime is needed.
+
+mod civil;
+mod columns;
+mod connection;
+mod error;
+mod insert;
+mod ledger;
+mod limits;
+mod lock_holder;
+mod plain;
+mod preflight;
+mod recover;
+mod refusal;
+mod server;
+mod sink;
+mod staging;
+mod staging_committer;
+mod staging_table;
+mod staging_writer;
+mod table;
+mod table_check;
+mod url;
+mod value;
+mod writer_session;
+mod xa_committer;
+mod xa_writer;
+mod xid;
+
+pub use civil::{Date, DateTime};
+pub use columns::{Columns, KeyColumns};
+pub use connection::Connection;
+pub use error::{Attempted, MysqlError, ServerAnswer};
+pub use ledger::{LEDGER_TABLE, LedgerEntry, entries as ledger_entries};
+pub use limits::SessionLimits;
+pub use plain::{PlainMysqlSink, PlainMysqlWriter};
+pub use recover::prepared_branches;
+pub use refusal::TableRefusal;
+pub use server::{ServerKind, ServerVersion};
+pub use sink::MysqlSink;
+pub use staging::StagingMysqlSink;
+pub use staging_committer::StagingCommitter;
+pub use staging_writer::{StagedTable, StagingWriter};
+pub use table::{ColumnSpec, TableSpec, WriteMode};
+pub use url::{IntoMysqlUrl, MysqlUrl, MysqlUrlError};
+pub use value::{ColumnKind, Decimal, IntoMysqlValue, ValueError};
+pub use xa_committer::XaCommitter;
+pub use xa_writer::{XaBranch, XaWriter};
+pub use xid::{FORMAT_ID, Xid, XidParts};

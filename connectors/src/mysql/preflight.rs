@@ -1,0 +1,161 @@
+//! What the MySQL sinks look at before a job runs.
+//!
+//! The XA sink prepares a real, non-empty branch, leaves, finds it again and rolls it back: a server that forgets a prepared branch
+//! when its client leaves would lose records, and is refused with that reason.
+//!
+//! Owns: the looks. Does not own: the table's comparison (see [`super::table_check`]). Runs on: the I/O side, once per process, before
+//! the job is claimed.
+
+use std::time::Duration;
+
+use tidegate_engine::api::PreflightContext;
+use tidegate_engine::ids::CheckpointId;
+
+use super::ledger::{self, LedgerEntry};
+use super::recover::prepared_branches;
+use super::sink::Target;
+use super::table_check::check_table;
+use super::xid::{FORMAT_ID, Xid};
+use super::{Connection, MysqlError, SessionLimits};
+
+/// Sessions of one subtask: a writer, one that is ending, a committer.
+const SESSIONS_PER_SUBTASK: u64 = 3;
+/// A left branch is looked for so often.
+const TRIES: u32 = 60;
+/// Between two looks.
+const TRY_PAUSE: Duration = Duration::from_millis(50);
+/// The first part of a trial branch's name. No job is called so: its branches have another number of components.
+const TRIAL: &str = "tidegate-trial";
+
+/// For sinks of every kind: the server answers, and the table fits.
+pub(crate) async fn look_at_table(
+    target: &Target,
+    context: &PreflightContext,
+) -> Result<Vec<String>, MysqlError> {
+    let mut connection = connect(target, context).await?;
+    let warnings = check_table(&mut connection, &target.spec).await?;
+    connection.close().await;
+    Ok(warnings)
+}
+
+/// For the staging sink: besides, the ledger can be made, and there is room for its sessions.
+pub(crate) async fn look_for_staging(
+    target: &Target,
+    context: &PreflightContext,
+) -> Result<Vec<String>, MysqlError> {
+    let mut warnings = look_at_table(target, context).await?;
+    let mut connection = connect(target, context).await?;
+    ledger::create(&mut connection).await?;
+    warnings.extend(check_sessions(&mut connection, context).await?);
+    connection.close().await;
+    Ok(warnings)
+}
+
+/// For the XA sink: besides, a branch survives its session.
+pub(crate) async fn look_for_xa(
+    target: &Target,
+    context: &PreflightContext,
+) -> Result<Vec<String>, MysqlError> {
+    let warnings = look_for_staging(target, context).await?;
+    let mut connection = connect(target, context).await?;
+    // Before anything is prepared: whoever may not list branches could not clear this one either.
+    prepared_branches(&mut connection).await?;
+    let (bqual, format_id) = (format!("{}.{}", connection.id(), context.clock.wall_ms()), FORMAT_ID);
+    let xid = Xid { gtrid: TRIAL.into(), bqual: bqual.into_bytes(), format_id };
+    let prepared = prepare_trial(&mut connection, &xid, &target.spec.name, context).await;
+    connection.close().await;
+    prepared?;
+    find_and_roll_back(target, context, &xid).await?;
+    Ok(warnings)
+}
+
+async fn connect(target: &Target, context: &PreflightContext) -> Result<Connection, MysqlError> {
+    Connection::open(&target.url, SessionLimits::below(context.checkpoints.timeout()), &context.io).await
+}
+
+async fn prepare_trial(
+    connection: &mut Connection,
+    xid: &Xid,
+    table: &str,
+    context: &PreflightContext,
+) -> Result<(), MysqlError> {
+    let doing = "trying an XA branch";
+    let entry = LedgerEntry { target: table.to_owned(), closed_by: CheckpointId(0), rows: 0 };
+    connection.run(doing, &format!("XA START {}", xid.sql())).await?;
+    ledger::write(connection, xid, &entry, context.clock.wall_ms()).await?;
+    connection.run(doing, &format!("XA END {}", xid.sql())).await?;
+    connection.run(doing, &format!("XA PREPARE {}", xid.sql())).await?;
+    Ok(())
+}
+
+async fn find_and_roll_back(
+    target: &Target,
+    context: &PreflightContext,
+    xid: &Xid,
+) -> Result<(), MysqlError> {
+    let mut connection = connect(target, context).await?;
+    let listed = prepared_branches(&mut connection).await?.contains(xid);
+    if !listed {
+        return Err(MysqlError::Unusable {
+            server: target.url.place(),
+            why: format!(
+                "{} forgets a prepared XA branch when its client leaves, and records would be lost",
+                connection.version()
+            ),
+            remedy: "use a server that keeps them (MariaDB 10.5, MySQL 8.0, or later), connected to directly, or the staging mode"
+                .to_owned(),
+        });
+    }
+    for _ in 0..TRIES {
+        let doing = format!("rolling the trial branch {xid} back");
+        match connection.run(&doing, &format!("XA ROLLBACK {}", xid.sql())).await {
+            Ok(_) => {
+                connection.close().await;
+                return Ok(());
+            }
+            // The session that prepared it is still ending.
+            Err(error) if error.code() == Some(1397) => context.io.sleep(TRY_PAUSE).await,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(MysqlError::Unusable {
+        server: target.url.place(),
+        why: format!(
+            "the prepared branch {xid} can be neither committed nor rolled back after its client has left"
+        ),
+        remedy: format!("XA ROLLBACK {} by hand; does a proxy keep connections open?", xid.sql()),
+    })
+}
+
+/// Whether the server has room for this sink's sessions.
+async fn check_sessions(
+    connection: &mut Connection,
+    context: &PreflightContext,
+) -> Result<Vec<String>, MysqlError> {
+    let doing = "asking how many sessions the server takes";
+    let sql = "SELECT @@GLOBAL.max_connections, @@SESSION.max_user_connections";
+    let rows = connection.rows(doing, sql, Vec::new()).await?;
+    let (all, of_user): (u64, u64) = connection.only_row(doing, rows)?;
+    let limit = if of_user == 0 { all } else { all.min(of_user) };
+    let needed = u64::from(context.parallelism) * SESSIONS_PER_SUBTASK;
+    if needed > limit {
+        return Err(MysqlError::Unusable {
+            server: connection.url().place(),
+            why: format!(
+                "it takes {limit} sessions, and this sink needs up to {needed} ({SESSIONS_PER_SUBTASK} for each of {} subtasks)",
+                context.parallelism
+            ),
+            remedy: "raise max_connections (or max_user_connections), or lower the parallelism".to_owned(),
+        });
+    }
+    let rows = connection.rows(doing, "SHOW GLOBAL STATUS LIKE 'Threads_connected'", Vec::new()).await?;
+    let (_, connected): (String, String) = connection.only_row(doing, rows)?;
+    let connected = connected.parse::<u64>().unwrap_or(0);
+    if connected + needed <= limit {
+        return Ok(Vec::new());
+    }
+    Ok(vec![format!(
+        "{} takes {limit} sessions, {connected} are open, and this sink needs up to {needed}: raise max_connections",
+        connection.url().place()
+    )])
+}

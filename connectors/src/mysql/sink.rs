@@ -1,0 +1,179 @@
+//! Settings of the MySQL sinks.
+//!
+//! Owns: the builder, the ways to the other sinks. Does not own: writing and committing. Runs on: built on the author's thread, opened
+//! on the I/O side.
+
+use std::sync::Arc;
+
+use tidegate_engine::api::{
+    ConnectorError, PreflightContext, PreflightResult, TwoPhaseContext, TwoPhaseSink,
+};
+
+use super::columns::{Columns, KeyColumns};
+use super::table::{TableSpec, WriteMode};
+use super::xa_committer::XaCommitter;
+use super::xa_writer::{XaBranch, XaWriter};
+use super::{
+    IntoMysqlUrl, IntoMysqlValue, MysqlError, MysqlUrl, MysqlUrlError, PlainMysqlSink, StagingMysqlSink,
+    preflight,
+};
+
+/// Rows into a table of a MySQL or MariaDB server, exactly once: one XA branch per checkpoint and subtask. The table must be there.
+///
+/// ```
+/// use tidegate_connectors::mysql::{Columns, MysqlSink};
+///
+/// struct Order { order_id: u64, user_id: u64, cents: i64, status: String }
+///
+/// fn order_columns(columns: Columns<Order>) -> Columns<Order> {
+///     columns.column("order_id", |o: &Order| o.order_id).column("cents", |o| o.cents).text("status", |o| &o.status)
+/// }
+///
+/// let url = "mysql://tidegate:secret@127.0.0.1:3306/shop";
+/// let events = MysqlSink::table(url, "t_order_event").columns(order_columns);
+/// let sums = MysqlSink::table(url, "t_order_stat")
+///     .column("user_id", |o: &Order| o.user_id)
+///     .column("order_count", |_| 1_i64)
+///     .column("total_amount_cents", |o| o.cents)
+///     .add_by("user_id");
+/// ```
+#[derive(Debug)]
+pub struct MysqlSink<T> {
+    url: Result<MysqlUrl, MysqlUrlError>,
+    columns: Columns<T>,
+    spec: TableSpec,
+}
+
+impl<T> MysqlSink<T> {
+    /// Appends to `table` at `url` (`mysql://user:password@host:port/database`). A bad address is told when the job is checked.
+    pub fn table(url: impl IntoMysqlUrl, table: &str) -> Self {
+        Self { url: url.into_mysql_url(), columns: Columns::new(), spec: TableSpec::new(table) }
+    }
+
+    /// Adds a column whose kind is that of the function's result; an `Option` makes it one that may be NULL.
+    #[must_use]
+    pub fn column<V: IntoMysqlValue>(
+        self,
+        name: &str,
+        value: impl Fn(&T) -> V + Send + Sync + 'static,
+    ) -> Self {
+        self.columns(|columns| columns.column(name, value))
+    }
+
+    /// Adds a text column whose value is borrowed from the record.
+    #[must_use]
+    pub fn text(self, name: &str, value: impl Fn(&T) -> &str + Send + Sync + 'static) -> Self {
+        self.columns(|columns| columns.text(name, value))
+    }
+
+    /// Adds the columns that a function adds.
+    #[must_use]
+    pub fn columns(mut self, add: impl FnOnce(Columns<T>) -> Columns<T>) -> Self {
+        self.columns = add(self.columns);
+        self.spec.columns.clone_from(&self.columns.specs);
+        self
+    }
+
+    /// Every row is a new one; a key that comes twice fails the job. The default.
+    #[must_use]
+    pub fn append(mut self) -> Self {
+        self.spec.mode = WriteMode::Append;
+        self
+    }
+
+    /// A row replaces the one with the same key, which is a primary or unique key of the table; in one transaction the last one wins.
+    /// Key the stream by the same columns in front of the sink.
+    #[must_use]
+    pub fn overwrite_by(mut self, key: impl KeyColumns) -> Self {
+        self.spec.mode = WriteMode::Overwrite { by: key.into_names() };
+        self
+    }
+
+    /// The numbers of a row are added to those with the same key, which is a primary or unique key of the table. Deliberately not
+    /// idempotent: an input that is counted twice shows. Key the stream by the same columns in front of the sink.
+    #[must_use]
+    pub fn add_by(mut self, key: impl KeyColumns) -> Self {
+        self.spec.mode = WriteMode::Add { by: key.into_names() };
+        self
+    }
+
+    /// The same table without transactions of the job: each batch is committed as it comes, and what is written stays, also when the
+    /// job goes back to an older checkpoint. It shows what the others are for.
+    pub fn plain(self) -> PlainMysqlSink<T> {
+        PlainMysqlSink::of(self)
+    }
+
+    /// The same table in two phases without XA: rows go into a staging table per checkpoint, which is merged on completion.
+    pub fn staging(self) -> StagingMysqlSink<T> {
+        StagingMysqlSink::of(self)
+    }
+
+    pub(crate) fn getters(&self) -> Columns<T> {
+        self.columns.clone()
+    }
+
+    /// The table that is written.
+    pub(crate) fn spec(&self) -> &TableSpec {
+        &self.spec
+    }
+
+    /// The server, and the table, if the settings can work at all.
+    pub(crate) fn target(&self) -> Result<Target, MysqlError> {
+        let url = self.url.clone()?;
+        self.spec.check().map_err(|refusal| MysqlError::Refused {
+            table: self.spec.name.clone(),
+            server: url.place(),
+            refusal,
+        })?;
+        Ok(Target { url, spec: Arc::new(self.spec.clone()) })
+    }
+}
+
+impl<T> Clone for MysqlSink<T> {
+    fn clone(&self) -> Self {
+        Self { url: self.url.clone(), columns: self.columns.clone(), spec: self.spec.clone() }
+    }
+}
+
+/// What writer and committer share.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) url: MysqlUrl,
+    pub(crate) spec: Arc<TableSpec>,
+}
+
+impl<T: Clone + Send + 'static> TwoPhaseSink for MysqlSink<T> {
+    type Record = T;
+    type Committable = XaBranch;
+    type Writer = XaWriter<T>;
+    type Committer = XaCommitter;
+
+    fn validate(&self) -> Result<(), ConnectorError> {
+        Ok(self.target().map(drop)?)
+    }
+
+    fn preflight(&self, context: PreflightContext) -> impl Future<Output = PreflightResult> + Send + use<T> {
+        let target = self.target();
+        async move { Ok(preflight::look_for_xa(&target?, &context).await?) }
+    }
+
+    fn holds_locks(&self) -> bool {
+        self.spec.updates_in_place()
+    }
+
+    fn open_committer(
+        &self,
+        context: TwoPhaseContext,
+    ) -> impl Future<Output = Result<XaCommitter, ConnectorError>> + Send + use<T> {
+        let target = self.target();
+        async move { Ok(XaCommitter::open(target?, context).await?) }
+    }
+
+    fn open_writer(
+        &self,
+        context: TwoPhaseContext,
+    ) -> impl Future<Output = Result<XaWriter<T>, ConnectorError>> + Send + use<T> {
+        let (target, columns) = (self.target(), self.getters());
+        async move { Ok(XaWriter::new(target?, columns, context)) }
+    }
+}

@@ -1,0 +1,97 @@
+//! Staging tables: one per transaction, with its name.
+//!
+//! A table's name is a hash, since a name of MySQL is short; the transaction's name stands in its comment, so that the table and the
+//! knowledge whose it is come and go together. Columns are those of the target, without keys, and a number that keeps the order.
+//!
+//! Owns: the statements. Does not own: what is staged, when it is merged. Runs on: the I/O side.
+
+use tidegate_engine::operator::{TransactionName, TransactionScope};
+
+use super::table::{TableSpec, quoted};
+use super::xid::{FORMAT_ID, Xid, staging_table};
+use super::{Connection, MysqlError};
+
+/// Name of the column that keeps the order of staged rows.
+const SEQUENCE_COLUMN: &str = "tidegate_seq";
+
+/// Makes the staging table of a transaction. One that is there already is an error: it is never taken over.
+pub(crate) async fn create(
+    connection: &mut Connection,
+    spec: &TableSpec,
+    xid: &Xid,
+) -> Result<String, MysqlError> {
+    let table = staging_table(xid);
+    let doing = format!("making the staging table {table}");
+    let (staging, target) = (quoted(&table), quoted(&spec.name));
+    // No row: the columns are made as the target has them, without its keys.
+    let sql = format!(
+        "CREATE TABLE {staging} ({SEQUENCE_COLUMN} BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB \
+         COMMENT='{xid}' AS SELECT {} FROM {target} WHERE FALSE",
+        spec.column_names()
+    );
+    connection.run(&doing, &sql).await?;
+    Ok(table)
+}
+
+/// Drops the staging table of a transaction; one that is gone is fine.
+pub(crate) async fn drop_table(connection: &mut Connection, xid: &Xid) -> Result<(), MysqlError> {
+    let table = staging_table(xid);
+    let sql = format!("DROP TABLE IF EXISTS {}", quoted(&table));
+    connection.run(&format!("dropping the staging table {table}"), &sql).await.map(drop)
+}
+
+/// Rows in a staging table; `None`: it is not there.
+pub(crate) async fn count(connection: &mut Connection, table: &str) -> Result<Option<u64>, MysqlError> {
+    let doing = format!("counting the rows of {table}");
+    match connection.rows(&doing, &format!("SELECT COUNT(*) FROM {}", quoted(table)), Vec::new()).await {
+        Ok(rows) => connection.only_row::<(u64,)>(&doing, rows).map(|(count,)| Some(count)),
+        Err(MysqlError::Missing { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Merges a staging table into its target, in the order in which it was written.
+pub(crate) async fn merge(
+    connection: &mut Connection,
+    spec: &TableSpec,
+    table: &str,
+) -> Result<(), MysqlError> {
+    let (target, staging, columns) = (quoted(&spec.name), quoted(table), spec.column_names());
+    let from: Vec<String> =
+        spec.columns.iter().map(|column| format!("tidegate_new.{}", quoted(&column.name))).collect();
+    let sql = format!(
+        "INSERT INTO {target} ({columns}) SELECT {} FROM {staging} AS tidegate_new ORDER BY tidegate_new.{SEQUENCE_COLUMN}{}",
+        from.join(", "),
+        spec.merge_clause("tidegate_new")
+    );
+    connection
+        .execute(&format!("merging {table} into the table {}", spec.name), &sql, Vec::new())
+        .await
+        .map(drop)
+}
+
+/// Staging tables of a job, log and sink.
+pub(crate) async fn list(
+    connection: &mut Connection,
+    scope: &TransactionScope,
+) -> Result<Vec<TransactionName>, MysqlError> {
+    let mut names: Vec<TransactionName> =
+        list_all(connection).await?.iter().filter_map(|xid| xid.read(scope)).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Staging tables of whatever job in this database.
+pub(crate) async fn list_all(connection: &mut Connection) -> Result<Vec<Xid>, MysqlError> {
+    let doing = "listing staging tables";
+    let sql = "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
+               AND TABLE_NAME LIKE 'tidegate\\_staging\\_%'";
+    let mut found = Vec::new();
+    for row in connection.rows(doing, sql, Vec::new()).await? {
+        let (comment,): (String,) = connection.only_row(doing, vec![row])?;
+        let Some((gtrid, bqual)) = comment.split_once('/') else { continue };
+        let xid = Xid { gtrid: gtrid.into(), bqual: bqual.into(), format_id: FORMAT_ID };
+        found.extend(Some(xid).filter(Xid::is_ours));
+    }
+    Ok(found)
+}

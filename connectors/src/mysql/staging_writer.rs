@@ -1,0 +1,129 @@
+//! Writes rows into a staging table, one table per epoch.
+//!
+//! Owns: the open table and the rows that wait. Does not own: what becomes of it (see [`super::StagingCommitter`]). Runs on: the I/O
+//! side.
+
+use tidegate_engine::api::{ConnectorError, TwoPhaseContext, TwoPhaseWriter};
+use tidegate_engine::element::Batch;
+use tidegate_engine::operator::TransactionName;
+use tidegate_state::{StateType, fault_point};
+
+use super::columns::{Columns, RowEncoder};
+use super::insert::{ROWS_PER_STATEMENT, Rows, insert};
+use super::sink::Target;
+use super::writer_session::WriterSession;
+use super::xid::Xid;
+use super::{Attempted, MysqlError, staging_table};
+
+/// A staged transaction, as the sink's state lists it beside its name.
+#[derive(Clone, Debug, PartialEq, Eq, StateType)]
+pub struct StagedTable {
+    /// The staging table.
+    pub table: String,
+    /// How many rows it holds.
+    pub rows: u64,
+}
+
+/// Writer of a [`super::StagingMysqlSink`].
+pub struct StagingWriter<T> {
+    target: Target,
+    context: TwoPhaseContext,
+    encoder: RowEncoder<T>,
+    held: Rows,
+    session: Option<WriterSession>,
+    open: Option<OpenTable>,
+    /// A statement failed or was cut short: its rows are no longer held.
+    broken: bool,
+}
+
+struct OpenTable {
+    xid: Xid,
+    /// `None`: not made yet.
+    table: Option<String>,
+    rows: u64,
+}
+
+impl<T> StagingWriter<T> {
+    pub(crate) fn new(target: Target, columns: Columns<T>, context: TwoPhaseContext) -> Self {
+        let encoder = RowEncoder::new(columns, &target.spec.name);
+        let held = Rows::of_width(target.spec.columns.len());
+        Self { target, context, encoder, held, session: None, open: None, broken: false }
+    }
+
+    fn refuse_broken(&self) -> Result<(), MysqlError> {
+        if !self.broken {
+            return Ok(());
+        }
+        let doing = format!("staging rows for the table {}", self.target.spec.name);
+        Err(MysqlError::Broken { at: Attempted { doing, server: self.target.url.place() } })
+    }
+
+    /// Stages the rows that wait. Afterwards they are on disk.
+    async fn flush(&mut self) -> Result<(), MysqlError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if self.held.len() == 0 {
+            return Ok(());
+        }
+        let rows = self.held.take();
+        let count = rows.len() as u64;
+        self.broken = true;
+        let session = match &mut self.session {
+            Some(session) => session,
+            none => none.insert(WriterSession::open(&self.target.url, &self.context).await?),
+        };
+        let mut connection = session.lock().await;
+        let table = match &open.table {
+            Some(table) => table.clone(),
+            None => {
+                let made = staging_table::create(&mut connection, &self.target.spec, &open.xid).await?;
+                fault_point!("mysql.staging.create.after");
+                open.table.insert(made).clone()
+            }
+        };
+        insert(&mut connection, &self.target.spec, &table, true, rows).await?;
+        open.rows += count;
+        self.broken = false;
+        Ok(())
+    }
+}
+
+impl<T: Clone + Send + 'static> TwoPhaseWriter for StagingWriter<T> {
+    type Record = T;
+    type Committable = StagedTable;
+
+    async fn write(&mut self, name: &TransactionName, batch: Batch<T>) -> Result<(), ConnectorError> {
+        self.refuse_broken()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.open.get_or_insert_with(|| OpenTable { xid: Xid::of(name), table: None, rows: 0 });
+        for record in &batch.values {
+            self.encoder.encode(record, &mut self.held.values)?;
+        }
+        if self.held.len() >= ROWS_PER_STATEMENT {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    async fn prepare(&mut self) -> Result<Option<StagedTable>, ConnectorError> {
+        self.refuse_broken()?;
+        self.flush().await?;
+        let open = self.open.take();
+        Ok(open.and_then(|open| open.table.map(|table| StagedTable { table, rows: open.rows })))
+    }
+
+    async fn discard(&mut self) -> Result<(), ConnectorError> {
+        drop(self.held.take());
+        self.broken = false;
+        let (open, session) = (self.open.take(), self.session.take());
+        let Some(mut session) = session else { return Ok(()) };
+        let dropped = match open {
+            Some(open) => staging_table::drop_table(&mut *session.lock().await, &open.xid).await,
+            None => Ok(()),
+        };
+        // Released whether or not the table could be dropped: the sweep drops what is left.
+        session.close().await;
+        Ok(dropped?)
+    }
+}

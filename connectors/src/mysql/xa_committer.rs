@@ -1,0 +1,243 @@
+//! Commits prepared branches, lists and rolls back what is left over, on a connection of its own.
+//!
+//! 1397 (`XAER_NOTA`) to a commit is no proof of anything: the branch may be committed, rolled back, or (MariaDB) attached to the
+//! session that prepared it, if that still lives. The ledger row written inside the branch tells them apart, by a *locking* read: it
+//! waits for whoever is committing right now. There: already committed. Locked, or listed by `XA RECOVER`: attached elsewhere, and
+//! the session that prepared it is ended. Neither: lost.
+//!
+//! Owns: the connection, what each answer means. Does not own: which branch is committed or rolled back, and when.
+//! Runs on: the I/O side.
+
+use std::time::Duration;
+
+use tidegate_engine::api::{Committer, ConnectorError, Prepared, TwoPhaseContext};
+use tidegate_engine::operator::{CommitOutcome, TransactionName};
+use tidegate_state::fault_point;
+
+use super::recover::prepared_branches;
+use super::sink::Target;
+use super::writer_session::end_older_writers;
+use super::xa_writer::XaBranch;
+use super::xid::Xid;
+use super::{Connection, MysqlError, SessionLimits, ledger};
+
+/// Pause before a commit is asked for again.
+const RETRY_MS: u64 = 100;
+/// Pause before a commit is asked for again while a session that is ending holds the branch.
+const ATTACHED_RETRY_MS: u64 = 10;
+/// A session that prepared a branch ends by itself within so many looks; then it is ended.
+const LOOKS_BEFORE_KILL: u32 = 5;
+/// A committer waits for a ledger row so long, and then knows that the branch is still prepared.
+const LEDGER_WAIT: Duration = Duration::from_secs(1);
+/// How often a list or a rollback is tried on a server that is away, or whose sessions are ending.
+const TRIES: u32 = 40;
+/// Between two tries.
+const TRY_PAUSE: Duration = Duration::from_millis(50);
+/// No such branch, or none for this session.
+const NOT_A_BRANCH: u16 = 1397;
+/// The server has rolled the branch back (1402), because of a deadlock (1614), a timeout (1613).
+const ROLLED_BACK: [u16; 3] = [1402, 1613, 1614];
+
+/// Committer of a [`super::MysqlSink`].
+pub struct XaCommitter {
+    target: Target,
+    context: TwoPhaseContext,
+    connection: Option<Connection>,
+    /// The branch that was last found attached, and how often.
+    attached: Option<(TransactionName, u32)>,
+}
+
+impl XaCommitter {
+    /// Connects, makes the ledger if it is missing, prunes it, and ends the sessions of older attempts' writers.
+    pub(crate) async fn open(target: Target, context: TwoPhaseContext) -> Result<Self, MysqlError> {
+        let mut committer = Self { target, context, connection: None, attached: None };
+        let (name, parallelism) = (committer.context.name.clone(), committer.context.parallelism);
+        let (subtask, now_ms) = (committer.context.subtask, committer.context.connector.clock.wall_ms());
+        let connection = committer.connected().await?;
+        ledger::create(connection).await?;
+        end_older_writers(connection, &name.scope, subtask, parallelism).await?;
+        if subtask == 0 {
+            ledger::prune(connection, &name, now_ms).await?;
+        }
+        Ok(committer)
+    }
+
+    /// The connection, a new one if the last was lost.
+    async fn connected(&mut self) -> Result<&mut Connection, MysqlError> {
+        let open = self.connection.take().filter(Connection::is_open);
+        let connection = match open {
+            Some(connection) => connection,
+            None => {
+                let connector = &self.context.connector;
+                let mut limits = SessionLimits::below(connector.checkpoint_timeout);
+                limits.lock_wait = limits.lock_wait.min(LEDGER_WAIT);
+                Connection::open(&self.target.url, limits, &connector.io).await?
+            }
+        };
+        Ok(self.connection.insert(connection))
+    }
+
+    async fn try_commit(
+        &mut self,
+        item: &Prepared<XaBranch>,
+        xid: &Xid,
+    ) -> Result<CommitOutcome, MysqlError> {
+        let connection = self.connected().await?;
+        fault_point!("mysql.xa.commit.before");
+        let asked = connection.run(&format!("committing {xid}"), &format!("XA COMMIT {}", xid.sql())).await;
+        fault_point!("mysql.xa.commit.after");
+        match asked {
+            Ok(_) => Ok(CommitOutcome::Committed),
+            Err(error) if error.code() == Some(NOT_A_BRANCH) => self.look_up(item, xid).await,
+            Err(error) if error.code().is_some_and(|code| ROLLED_BACK.contains(&code)) => {
+                Ok(CommitOutcome::Lost { reason: ConnectorError::from(error).full_text() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What 1397 means.
+    async fn look_up(&mut self, item: &Prepared<XaBranch>, xid: &Xid) -> Result<CommitOutcome, MysqlError> {
+        let place = self.target.url.place();
+        let connection = self.connected().await?;
+        let still_prepared = match ledger::find(connection, xid).await {
+            Ok(Some(_)) => return Ok(CommitOutcome::AlreadyCommitted),
+            Ok(None) => prepared_branches(connection).await?.contains(xid),
+            Err(MysqlError::LockWait { .. }) => true,
+            Err(error) => return Err(error),
+        };
+        if still_prepared {
+            return self.detach(item).await;
+        }
+        // It may have been committed between the two looks.
+        if ledger::find(connection, xid).await?.is_some() {
+            return Ok(CommitOutcome::AlreadyCommitted);
+        }
+        let reason = format!(
+            "{} ({}) neither lists it as prepared nor has a row of it in {}: it was rolled back, or this is another server",
+            place,
+            connection.version(),
+            ledger::LEDGER_TABLE
+        );
+        Ok(CommitOutcome::Lost { reason })
+    }
+
+    /// The branch belongs to the session that prepared it. That session ends at once, if all is well; if not, it is ended.
+    async fn detach(&mut self, item: &Prepared<XaBranch>) -> Result<CommitOutcome, MysqlError> {
+        let looks = match &self.attached {
+            Some((name, looks)) if *name == item.name => looks + 1,
+            _ => 1,
+        };
+        self.attached = Some((item.name.clone(), looks));
+        let session = item.committable.connection_id;
+        let reason = format!("it is attached to connection {session}, which prepared it");
+        if looks < LOOKS_BEFORE_KILL {
+            return Ok(CommitOutcome::RetryAfter { ms: ATTACHED_RETRY_MS, reason });
+        }
+        let connection = self.connected().await?;
+        if is_our_session(connection, session).await? {
+            connection.kill(session).await?;
+            self.attached = None;
+            return Ok(CommitOutcome::RetryAfter {
+                ms: ATTACHED_RETRY_MS,
+                reason: format!("{reason}; ended that"),
+            });
+        }
+        let reason = format!(
+            "it is prepared and attached to a session that cannot be told (connection {session} of this user is gone)"
+        );
+        Ok(CommitOutcome::RetryAfter { ms: RETRY_MS, reason })
+    }
+
+    async fn try_roll_back(&mut self, xid: &Xid) -> Result<bool, MysqlError> {
+        let connection = self.connected().await?;
+        fault_point!("mysql.xa.rollback.before");
+        let asked =
+            connection.run(&format!("rolling {xid} back"), &format!("XA ROLLBACK {}", xid.sql())).await;
+        fault_point!("mysql.xa.rollback.after");
+        match asked {
+            Ok(_) => Ok(true),
+            Err(error) if error.code().is_some_and(|code| ROLLED_BACK.contains(&code)) => Ok(true),
+            // Gone, or attached to a session that is ending.
+            Err(error) if error.code() == Some(NOT_A_BRANCH) => {
+                Ok(!prepared_branches(connection).await?.contains(xid))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn pause(&self) {
+        self.context.connector.io.sleep(TRY_PAUSE).await;
+    }
+}
+
+/// Whether a session of this number is there and is one of this user in this database. Numbers begin anew when a server restarts,
+/// and then no branch is attached any more.
+async fn is_our_session(connection: &mut Connection, session: u64) -> Result<bool, MysqlError> {
+    let doing = "looking for the session that prepared a branch";
+    let sql = format!(
+        "SELECT ID FROM information_schema.PROCESSLIST WHERE ID = {session} AND USER = SUBSTRING_INDEX(USER(), '@', 1) \
+         AND DB = DATABASE() AND ID <> CONNECTION_ID()"
+    );
+    Ok(!connection.rows(doing, &sql, Vec::new()).await?.is_empty())
+}
+
+/// Whether asking again later may help the committer.
+fn is_worth_another_try(error: &MysqlError) -> bool {
+    error.is_away() || matches!(error, MysqlError::LockWait { .. } | MysqlError::ReadOnly { .. })
+}
+
+impl Committer for XaCommitter {
+    type Committable = XaBranch;
+
+    async fn commit(&mut self, item: &Prepared<XaBranch>) -> Result<CommitOutcome, ConnectorError> {
+        match self.try_commit(item, &Xid::of(&item.name)).await {
+            Ok(outcome) => Ok(outcome),
+            // After an uncertain answer the server is asked again: 1397 and the ledger tell what has become of it.
+            Err(error) if is_worth_another_try(&error) => {
+                let reason = ConnectorError::from(error).full_text();
+                Ok(CommitOutcome::RetryAfter { ms: RETRY_MS, reason })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn list(&mut self) -> Result<Vec<TransactionName>, ConnectorError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let listed = match self.connected().await {
+                Ok(connection) => prepared_branches(connection).await,
+                Err(error) => Err(error),
+            };
+            match listed {
+                Ok(found) => {
+                    let scope = &self.context.name.scope;
+                    let mut names: Vec<_> = found.iter().filter_map(|xid| xid.read(scope)).collect();
+                    names.sort();
+                    return Ok(names);
+                }
+                Err(error) if is_worth_another_try(&error) && tries < TRIES => self.pause().await,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn roll_back(&mut self, name: &TransactionName) -> Result<(), ConnectorError> {
+        let xid = Xid::of(name);
+        for _ in 0..TRIES {
+            match self.try_roll_back(&xid).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) if is_worth_another_try(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+            self.pause().await;
+        }
+        Err(ConnectorError::transient(format!(
+            "the branch {xid} at {} cannot be rolled back now: a session that still lives holds it, or the server is away\n  help: \
+             it is tried again after a restart; `tidegate xa list` shows it",
+            self.target.url.place()
+        )))
+    }
+}

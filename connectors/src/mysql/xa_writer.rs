@@ -1,0 +1,176 @@
+//! Writes rows into an XA branch, one branch per epoch.
+//!
+//! Rows wait here until a statement is worth its while; the branch is opened with the first statement. At the barrier the rest goes
+//! out, then the ledger row, `XA END`, `XA PREPARE`. On MariaDB a prepared branch belongs to its session until that ends, and the
+//! session can do nothing else; so the session ends at once, and the next branch gets another. A failed statement fails the subtask:
+//! after a deadlock the branch is gone, and after an uncertain answer recovery decides.
+//!
+//! Owns: the open branch and the rows that wait. Does not own: what becomes of a prepared one (see [`super::XaCommitter`]).
+//! Runs on: the I/O side.
+
+use tidegate_engine::api::{ConnectorError, TwoPhaseContext, TwoPhaseWriter};
+use tidegate_engine::element::Batch;
+use tidegate_engine::ids::CheckpointId;
+use tidegate_engine::operator::TransactionName;
+use tidegate_state::{StateType, fault_point};
+
+use super::columns::{Columns, RowEncoder};
+use super::insert::{ROWS_PER_STATEMENT, Rows, insert};
+use super::ledger::{self, LedgerEntry};
+use super::sink::Target;
+use super::writer_session::WriterSession;
+use super::xid::Xid;
+use super::{MysqlError, ServerKind};
+
+/// A prepared branch, as the sink's state lists it beside its name.
+#[derive(Clone, Debug, PartialEq, Eq, StateType)]
+pub struct XaBranch {
+    /// The session that prepared it: while that lives, MariaDB lets nobody else commit it.
+    pub connection_id: u64,
+    /// Rows in it.
+    pub rows: u64,
+    /// Kind and version of the server that holds it.
+    pub server: String,
+}
+
+/// Writer of a [`super::MysqlSink`].
+pub struct XaWriter<T> {
+    target: Target,
+    context: TwoPhaseContext,
+    encoder: RowEncoder<T>,
+    held: Rows,
+    session: Option<WriterSession>,
+    open: Option<OpenBranch>,
+    closing: CheckpointId,
+    /// A statement failed or was cut short: its rows are no longer held.
+    broken: bool,
+}
+
+struct OpenBranch {
+    xid: Xid,
+    started: bool,
+    rows: u64,
+}
+
+impl<T> XaWriter<T> {
+    pub(crate) fn new(target: Target, columns: Columns<T>, context: TwoPhaseContext) -> Self {
+        let encoder = RowEncoder::new(columns, &target.spec.name);
+        let held = Rows::of_width(target.spec.columns.len());
+        let closing = CheckpointId(0);
+        Self { target, context, encoder, held, session: None, open: None, closing, broken: false }
+    }
+
+    fn refuse_broken(&self) -> Result<(), MysqlError> {
+        if !self.broken {
+            return Ok(());
+        }
+        let doing = format!("writing rows into the table {}", self.target.spec.name);
+        Err(MysqlError::Broken { at: super::Attempted { doing, server: self.target.url.place() } })
+    }
+
+    /// Sends the rows that wait; opens the branch if this is its first statement.
+    async fn flush(&mut self) -> Result<(), MysqlError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if self.held.len() == 0 {
+            return Ok(());
+        }
+        let rows = self.held.take();
+        let count = rows.len() as u64;
+        // Until the answer is in: a future dropped here leaves a writer that prepares nothing.
+        self.broken = true;
+        let session = match &mut self.session {
+            Some(session) => session,
+            none => none.insert(WriterSession::open(&self.target.url, &self.context).await?),
+        };
+        let mut connection = session.lock().await;
+        if !open.started {
+            fault_point!("mysql.xa.start.before");
+            let doing = format!("opening the branch {}", open.xid);
+            connection.run(&doing, &format!("XA START {}", open.xid.sql())).await?;
+            fault_point!("mysql.xa.start.after");
+            open.started = true;
+        }
+        insert(&mut connection, &self.target.spec, &self.target.spec.name, false, rows).await?;
+        open.rows += count;
+        self.broken = false;
+        Ok(())
+    }
+
+    /// Ledger row, END, PREPARE.
+    async fn prepare_branch(&mut self, open: OpenBranch) -> Result<XaBranch, MysqlError> {
+        let Some(mut session) = self.session.take() else {
+            self.broken = true;
+            return self.refuse_broken().and(Err(MysqlError::Broken {
+                at: super::Attempted { doing: "preparing".to_owned(), server: self.target.url.place() },
+            }));
+        };
+        self.broken = true;
+        let (xid, rows) = (&open.xid, open.rows);
+        let mut connection = session.lock().await;
+        let target = self.target.spec.name.clone();
+        let entry = LedgerEntry { target, closed_by: self.closing, rows };
+        ledger::write(&mut connection, xid, &entry, self.context.connector.clock.wall_ms()).await?;
+        fault_point!("mysql.xa.end.before");
+        connection.run(&format!("ending the branch {xid}"), &format!("XA END {}", xid.sql())).await?;
+        fault_point!("mysql.xa.prepare.before");
+        connection.run(&format!("preparing the branch {xid}"), &format!("XA PREPARE {}", xid.sql())).await?;
+        fault_point!("mysql.xa.prepare.after");
+        let (connection_id, server) = (connection.id(), connection.version().to_string());
+        let stays = connection.server() == ServerKind::MySql;
+        drop(connection);
+        if stays {
+            self.session = Some(session);
+        } else {
+            session.close().await;
+        }
+        self.broken = false;
+        Ok(XaBranch { connection_id, rows, server })
+    }
+}
+
+impl<T: Clone + Send + 'static> TwoPhaseWriter for XaWriter<T> {
+    type Record = T;
+    type Committable = XaBranch;
+
+    async fn write(&mut self, name: &TransactionName, batch: Batch<T>) -> Result<(), ConnectorError> {
+        self.refuse_broken()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.open.get_or_insert_with(|| OpenBranch { xid: Xid::of(name), started: false, rows: 0 });
+        for record in &batch.values {
+            self.encoder.encode(record, &mut self.held.values)?;
+        }
+        if self.held.len() >= ROWS_PER_STATEMENT {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    fn closing(&mut self, barrier: CheckpointId) {
+        self.closing = barrier;
+    }
+
+    async fn prepare(&mut self) -> Result<Option<XaBranch>, ConnectorError> {
+        self.refuse_broken()?;
+        self.flush().await?;
+        let Some(open) = self.open.take() else { return Ok(None) };
+        Ok(Some(self.prepare_branch(open).await?))
+    }
+
+    async fn discard(&mut self) -> Result<(), ConnectorError> {
+        drop(self.held.take());
+        self.broken = false;
+        let (open, session) = (self.open.take(), self.session.take());
+        if let Some(mut session) = session {
+            // What is not prepared is rolled back with its session, whatever state it is in.
+            if open.is_some_and(|open| open.started) {
+                let mut connection = session.lock().await;
+                let id = connection.id();
+                let _ = connection.kill(id).await;
+            }
+            session.close().await;
+        }
+        Ok(())
+    }
+}

@@ -9,6 +9,7 @@ use tidegate_state::StateType;
 
 use crate::api::preflight::{PreflightContext, PreflightResult};
 use crate::api::source::{ConnectorContext, ConnectorError};
+use crate::clock::Moment;
 use crate::element::Batch;
 use crate::ids::AttemptId;
 use crate::operator::{CommitOutcome, TransactionName};
@@ -62,6 +63,15 @@ pub trait Writer: Send + 'static {
     ) -> impl Future<Output = Result<(), ConnectorError>> + Send;
     /// Makes everything written durable. Called inside a snapshot before the acknowledgement, and at the end.
     fn flush(&mut self) -> impl Future<Output = Result<(), ConnectorError>> + Send;
+    /// When [`on_due`](Self::on_due) shall be called although no batch comes, by the context's clock; asked after every call. A writer
+    /// that holds rows back writes them then. (Not asked of sinks that never wait.)
+    fn due(&self) -> Option<Moment> {
+        None
+    }
+    /// That moment has come.
+    fn on_due(&mut self) -> impl Future<Output = Result<(), ConnectorError>> + Send {
+        std::future::ready(Ok(()))
+    }
 }
 
 /// What a two-phase sink's parts are told about themselves.

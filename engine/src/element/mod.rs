@@ -3,14 +3,18 @@
 //! **Channel grammar** (law 1): `(Records | Watermark | Status | Barrier)* EndOfData Barrier* EndOfPartition`. Barrier ids rise,
 //! watermarks never fall. [`grammar::ChannelGrammar`] asserts it in debug builds.
 //!
-//! Owns: elements, batches, event time. Does not own: channels (see [`crate::exchange`]). Runs on: slot threads.
+//! Owns: elements, batches, event time, changes of rows. Does not own: channels (see [`crate::exchange`]). Runs on: slot threads.
 
 mod barrier;
 mod batch;
+mod change;
 pub mod grammar;
+mod row_kind;
 
 pub use barrier::{AlignmentMode, CheckpointBarrier, CheckpointKind};
 pub use batch::Batch;
+pub use change::Change;
+pub use row_kind::RowKind;
 
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,27 @@
 //! no sink yet. Runs on: plain data.
 
 pub mod committer_decisions;
+#[cfg(feature = "rdkafka")]
+mod config;
+#[cfg(feature = "rdkafka")]
+mod sink;
+#[cfg(feature = "rdkafka")]
+mod source;
 pub mod transactional_id;
+#[cfg(feature = "rdkafka")]
+pub mod wire;
 
 pub use committer_decisions::{EndTxnVersion, VersionRefusal};
+#[cfg(feature = "rdkafka")]
+pub use config::{ClientRole, KafkaConfig, KafkaConfigError};
+#[cfg(feature = "rdkafka")]
+pub use sink::{
+    AtLeastOnceKafkaSink, AtLeastOnceKafkaWriter, KafkaCommitter, KafkaSink, KafkaSinkError, KafkaWriter,
+    SerializeError,
+};
+#[cfg(feature = "rdkafka")]
+pub use source::{
+    BadRecord, DeserializeError, KafkaAssigned, KafkaCounters, KafkaEnumerator, KafkaReader, KafkaRecord,
+    KafkaSource, KafkaSourceError, KafkaSplit, KafkaTopicFound, StartingOffsets, StoppingOffsets,
+};
 pub use transactional_id::TransactionalIds;

@@ -18,6 +18,7 @@ use tidegate_state::{StateType, decode_list, encode_list};
 use super::preflight::{PreflightContext, PreflightResult};
 use crate::clock::{Moment, SharedClock};
 use crate::element::{Batch, EventTime};
+use crate::ids::CheckpointId;
 use crate::io::{BoxFuture, SharedIo, Waker};
 
 /// An error of a connector: what was tried, and the source of the failure.
@@ -242,8 +243,11 @@ pub trait SplitReader: 'static {
         0
     }
 
-    /// A checkpoint is complete: positions up to it may be told to the outside, for monitoring only.
-    fn notify_complete(&mut self) {}
+    /// What [`Self::snapshot`] gave just now is the reader's part of checkpoint `id`.
+    fn note_snapshot(&mut self, _id: CheckpointId) {}
+
+    /// Checkpoint `id` is complete: positions in it may be told to the outside, for monitoring only. May come more than once.
+    fn notify_complete(&mut self, _id: CheckpointId) {}
 }
 
 /// Anything a discovery found, with its type erased.

@@ -10,6 +10,10 @@ pub struct BrokerCode(pub i16);
 impl BrokerCode {
     /// Done.
     pub const NONE: Self = Self(0);
+    /// A partition has no leader now.
+    pub const LEADER_NOT_AVAILABLE: Self = Self(5);
+    /// Another broker is a partition's leader.
+    pub const NOT_LEADER: Self = Self(6);
     /// The coordinator reads its log.
     pub const COORDINATOR_LOADING: Self = Self(14);
     /// There is no coordinator now.
@@ -31,11 +35,13 @@ impl BrokerCode {
     /// The epoch is not the producer's newest.
     pub const PRODUCER_FENCED: Self = Self(90);
 
-    /// Whether the request was not done and may be asked again: coordinator away or moved, markers being written.
+    /// Whether the request was not done and may be asked again: leader or coordinator away or moved, markers being written.
     pub const fn is_transient(self) -> bool {
         matches!(
             self,
-            Self::COORDINATOR_LOADING
+            Self::LEADER_NOT_AVAILABLE
+                | Self::NOT_LEADER
+                | Self::COORDINATOR_LOADING
                 | Self::COORDINATOR_NOT_AVAILABLE
                 | Self::NOT_COORDINATOR
                 | Self::CONCURRENT_TRANSACTIONS
@@ -56,6 +62,8 @@ impl BrokerCode {
     const fn name(self) -> &'static str {
         match self {
             Self::NONE => "none",
+            Self::LEADER_NOT_AVAILABLE => "leader not available",
+            Self::NOT_LEADER => "not leader",
             Self::COORDINATOR_LOADING => "coordinator load in progress",
             Self::COORDINATOR_NOT_AVAILABLE => "coordinator not available",
             Self::NOT_COORDINATOR => "not coordinator",

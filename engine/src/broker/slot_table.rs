@@ -47,6 +47,13 @@ impl SlotTable {
         if mutation::on(Mutation::ProducerKept) { (all, 0) } else { (all, self.next % all) }
     }
 
+    /// A slot was taken ahead, and the transaction that is now written in it has its name: from here on it is that one's.
+    pub fn rename(&mut self, ahead: &TransactionName, name: &TransactionName) {
+        for held in self.taken.iter_mut().filter(|held| held.as_ref() == Some(ahead)) {
+            *held = Some(name.clone());
+        }
+    }
+
     /// The slot of a transaction that is not settled.
     pub fn slot_of(&self, name: &TransactionName) -> Option<u32> {
         let at = self.taken.iter().position(|held| held.as_ref() == Some(name))?;
@@ -93,6 +100,17 @@ mod tests {
         slots.settle(&name(1));
         assert_eq!((slots.take(&name(2)), slots.slot_of(&name(2)), slots.unsettled()), (Some(1), Some(1), 2));
         assert_eq!(slots.slot_of(&name(1)), None);
+    }
+
+    #[test]
+    fn a_slot_that_was_taken_ahead_goes_to_the_transaction_that_uses_it() {
+        let mut slots = SlotTable::new(2);
+        let ahead = TransactionName::of_slot(name(0).scope, 0, u32::MAX, AttemptId(1));
+        assert_eq!(slots.take(&ahead), Some(0));
+        slots.rename(&ahead, &name(4));
+        assert_eq!((slots.slot_of(&ahead), slots.slot_of(&name(4)), slots.unsettled()), (None, Some(0), 1));
+        slots.settle(&name(4));
+        assert_eq!(slots.unsettled(), 0);
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl<T: 'static> Head for GateHead<T> {
         self.gate.is_closed()
     }
 
-    fn notify_complete(&mut self) {}
+    fn notify_complete(&mut self, _id: CheckpointId) {}
 
     fn records_in(&self) -> u64 {
         self.records_in

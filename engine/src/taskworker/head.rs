@@ -57,8 +57,8 @@ pub trait Head {
     /// Whether every input has closed.
     fn is_closed(&self) -> bool;
 
-    /// A checkpoint is complete.
-    fn notify_complete(&mut self);
+    /// Checkpoint `id` is complete.
+    fn notify_complete(&mut self, id: CheckpointId);
 
     /// Records taken in so far.
     fn records_in(&self) -> u64;

@@ -151,9 +151,10 @@ impl<R: SplitReader> Head for SourceHead<R> {
         }
     }
 
-    fn freeze(&mut self, _barrier: &CheckpointBarrier) -> Option<OperatorPart> {
+    fn freeze(&mut self, barrier: &CheckpointBarrier) -> Option<OperatorPart> {
         fault_point!("source.snapshot.before");
         let splits = encode_list(&self.reader.snapshot());
+        self.reader.note_snapshot(barrier.id);
         fault_point!("source.snapshot.after");
         let lists = vec![(SPLITS.to_owned(), Redistribution::Split, splits)];
         Some(OperatorPart { uid: self.uid.clone(), keyed: None, lists, ended: false, comes_later: false })
@@ -175,8 +176,8 @@ impl<R: SplitReader> Head for SourceHead<R> {
         self.ended
     }
 
-    fn notify_complete(&mut self) {
-        self.reader.notify_complete();
+    fn notify_complete(&mut self, id: CheckpointId) {
+        self.reader.notify_complete(id);
     }
 
     fn records_in(&self) -> u64 {

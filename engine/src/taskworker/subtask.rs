@@ -277,7 +277,7 @@ impl Subtask {
     fn notify_complete(&mut self, id: CheckpointId) -> Result<(), TaskFailure> {
         if id > CheckpointId(0) {
             self.checkpointer.forget_up_to(id);
-            self.head.notify_complete();
+            self.head.notify_complete(id);
             self.head.chain().control(StageControl::NotifyComplete(id), &mut self.cx)?;
         }
         Ok(())

@@ -124,7 +124,7 @@ impl Head for TestHead {
         true
     }
 
-    fn notify_complete(&mut self) {}
+    fn notify_complete(&mut self, _id: CheckpointId) {}
 
     fn records_in(&self) -> u64 {
         0

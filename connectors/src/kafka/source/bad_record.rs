@@ -1,0 +1,127 @@
+//! What is done with a record that is no record to the deserializer.
+//!
+//! Owns: the policy, the dead-letter topic's producer. Does not own: deserializing. Runs on: the consumer's thread.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rdkafka::ClientContext;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::producer::{BaseProducer, BaseRecord, DeliveryResult, Producer, ProducerContext};
+
+use super::settings::KafkaSourceSettings;
+use super::{KafkaRecord, KafkaSourceError};
+use crate::kafka::KafkaConfig;
+
+/// How long the dead-letter topic may take.
+const DELIVERY_LIMIT: Duration = Duration::from_secs(30);
+/// Between two looks at a full queue.
+const QUEUE_PAUSE: Duration = Duration::from_millis(10);
+
+/// What to do with a record that cannot be deserialized.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BadRecord {
+    /// Fail the job, naming topic, partition and offset.
+    #[default]
+    Fail,
+    /// Leave it out and count it ([`super::KafkaCounters::bad_records`]).
+    Skip,
+    /// Write it to this topic of the same cluster, with headers that say where it came from and why, and count it. It is there before
+    /// a checkpoint goes past it; after a restart it may be there twice.
+    DeadLetter(String),
+}
+
+/// Writes bad records to a topic.
+pub(super) struct DeadLetters {
+    settings: Arc<KafkaSourceSettings>,
+    topic: String,
+    producer: BaseProducer<Deliveries>,
+    failed: Arc<Mutex<Option<String>>>,
+    pending: u64,
+}
+
+/// Keeps the first failure. Guarded, because librdkafka's threads may report it.
+struct Deliveries(Arc<Mutex<Option<String>>>);
+
+impl ClientContext for Deliveries {
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::warn!(%error, reason, "dead-letter producer");
+    }
+}
+
+impl ProducerContext for Deliveries {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        if let Err((error, _)) = result {
+            let mut failed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            failed.get_or_insert_with(|| error.to_string());
+        }
+    }
+}
+
+impl DeadLetters {
+    /// Connects lazily.
+    pub(super) fn open(settings: &Arc<KafkaSourceSettings>, topic: &str) -> Result<Self, KafkaSourceError> {
+        let failed = Arc::new(Mutex::new(None));
+        let mut client = KafkaConfig::new(settings.addresses()).client();
+        client.set("enable.idempotence", "true").set("acks", "all");
+        client.set("message.timeout.ms", DELIVERY_LIMIT.as_millis().to_string());
+        let (settings, topic) = (Arc::clone(settings), topic.to_owned());
+        match client.create_with_context(Deliveries(Arc::clone(&failed))) {
+            Ok(producer) => Ok(Self { settings, topic, producer, failed, pending: 0 }),
+            Err(error) => Err(failure(&settings, &topic, error.to_string())),
+        }
+    }
+
+    /// Takes one; it is written when [`Self::settle`] has said so.
+    pub(super) fn take(&mut self, record: &KafkaRecord<'_>, problem: &str) -> Result<(), KafkaSourceError> {
+        let (partition, offset) = (record.partition.to_string(), record.offset.to_string());
+        let said = [
+            ("tidegate.topic", record.topic),
+            ("tidegate.partition", &partition),
+            ("tidegate.offset", &offset),
+            ("tidegate.problem", problem),
+        ];
+        let mut headers = OwnedHeaders::new_with_capacity(said.len());
+        for (key, value) in record.headers() {
+            headers = headers.insert(Header { key, value });
+        }
+        for (key, value) in said {
+            headers = headers.insert(Header { key, value: Some(value) });
+        }
+        let mut letter = BaseRecord::<[u8], [u8]>::to(&self.topic).headers(headers);
+        letter.key = record.key;
+        letter.payload = record.value;
+        letter.timestamp = record.timestamp_ms;
+        while let Err((error, back)) = self.producer.send(letter) {
+            if error != KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull) {
+                return Err(failure(&self.settings, &self.topic, error.to_string()));
+            }
+            letter = back;
+            self.producer.poll(QUEUE_PAUSE);
+        }
+        self.pending += 1;
+        Ok(())
+    }
+
+    /// Waits until all that were taken are written.
+    pub(super) fn settle(&mut self) -> Result<(), KafkaSourceError> {
+        if self.pending == 0 {
+            return Ok(());
+        }
+        let flushed = self.producer.flush(DELIVERY_LIMIT).map_err(|error| error.to_string());
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(said) = flushed.err().or(failed) {
+            return Err(failure(&self.settings, &self.topic, said));
+        }
+        self.settings.counters.count_dead_letters(self.pending);
+        self.pending = 0;
+        Ok(())
+    }
+}
+
+fn failure(settings: &KafkaSourceSettings, dead_letter: &str, said: String) -> KafkaSourceError {
+    KafkaSourceError::DeadLetter { topic: settings.topic.clone(), dead_letter: dead_letter.to_owned(), said }
+}

@@ -1,0 +1,101 @@
+//! What librdkafka tells beside records: statistics, its log, failed commits.
+//!
+//! librdkafka goes on with the old position when a topic has been deleted and created again; all it does is write "changed id" into its
+//! debugging log, before it fetches from the new topic. Log lines come through the same queue as records, so that the line is seen
+//! before the first record of the new topic.
+//!
+//! Owns: flags for the consumer's loop. Does not own: what follows from them. Runs on: the thread that polls the consumer.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::ConsumerContext;
+use rdkafka::error::{KafkaError, KafkaResult};
+use rdkafka::{ClientContext, Statistics, TopicPartitionList};
+
+use super::KafkaCounters;
+
+/// See the module.
+pub(super) struct ClientEvents {
+    topic: String,
+    counters: KafkaCounters,
+    topic_changed: AtomicBool,
+    unreachable: AtomicBool,
+}
+
+impl ClientEvents {
+    pub(super) fn new(topic: String, counters: KafkaCounters) -> Self {
+        Self { topic, counters, topic_changed: AtomicBool::new(false), unreachable: AtomicBool::new(false) }
+    }
+
+    /// Whether the topic may be another one since this was asked last.
+    pub(super) fn take_topic_changed(&self) -> bool {
+        self.topic_changed.load(Ordering::Relaxed) && self.topic_changed.swap(false, Ordering::Relaxed)
+    }
+
+    /// Whether the newest statistics know of no broker that is up.
+    pub(super) fn is_unreachable(&self) -> bool {
+        self.unreachable.load(Ordering::Relaxed)
+    }
+}
+
+/// Whether a line of the log says that the topic has another id than before.
+fn tells_new_id(topic: &str, line: &str) -> bool {
+    line.contains("changed id from") && line.contains(&format!("Topic {topic} "))
+}
+
+impl ClientContext for ClientEvents {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
+        match level {
+            RDKafkaLogLevel::Debug => {
+                if tells_new_id(&self.topic, line) {
+                    self.topic_changed.store(true, Ordering::Relaxed);
+                }
+                tracing::trace!(target: "librdkafka", facility, "{line}");
+            }
+            RDKafkaLogLevel::Info | RDKafkaLogLevel::Notice => {
+                tracing::debug!(target: "librdkafka", facility, "{line}");
+            }
+            // Whatever is in the way of records is told by the consumer's errors as well.
+            _ => tracing::warn!(target: "librdkafka", facility, "{line}"),
+        }
+    }
+
+    fn stats(&self, statistics: Statistics) {
+        let is_up = statistics.brokers.values().any(|broker| broker.state == "UP");
+        self.unreachable.store(!is_up, Ordering::Relaxed);
+        let Some(topic) = statistics.topics.get(&self.topic) else { return };
+        for partition in topic.partitions.values() {
+            let end = if partition.ls_offset >= 0 { partition.ls_offset } else { partition.hi_offset };
+            if end >= 0 {
+                self.counters.note_end(partition.partition, end);
+            }
+        }
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::warn!(topic = self.topic, %error, reason, "Kafka consumer");
+    }
+}
+
+impl ConsumerContext for ClientEvents {
+    fn commit_callback(&self, result: KafkaResult<()>, _offsets: &TopicPartitionList) {
+        if let Err(error) = result {
+            tracing::warn!(topic = self.topic, %error, "the group was not told how far the job is; nothing rests on it");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_about_another_id_is_found_for_this_topic_only() {
+        let line =
+            "[thrd:main]: Topic orders changed id from AAAAAAAAAAAAAAAAAAAAAA to bMMw2e4oQLGkXm5CkOq6PQ";
+        assert!(tells_new_id("orders", line));
+        assert!(!tells_new_id("order", line));
+        assert!(!tells_new_id("orders", "Topic orders [0] is new"));
+    }
+}

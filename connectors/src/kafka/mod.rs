@@ -1,10 +1,11 @@
-//! Kafka, as far as it needs no client: how names are spelled, and what is decided before a sink may run. RFC 0008 is its protocol.
+//! Kafka: names and decisions, which need no client (feature `kafka`), and what moves records with one (feature `rdkafka`): sinks exactly
+//! once and at least once. RFC 0008 is the protocol of the sink in two phases.
 //!
 //! The decisions of a running sink (which request comes next, what an answer means) are the engine's, so that its simulation can
 //! drive them: [`tidegate_engine::broker`].
 //!
-//! Owns: transactional ids and ledger groups as text, the version of `EndTxn`. Does not own: a connection; there is no source and
-//! no sink yet. Runs on: plain data.
+//! Owns: transactional ids and ledger groups as text, the version of `EndTxn`, clients. Does not own: when anything is prepared or
+//! committed (the engine's drivers). Runs on: the I/O side.
 
 pub mod committer_decisions;
 #[cfg(feature = "rdkafka")]
@@ -13,6 +14,8 @@ mod config;
 mod sink;
 #[cfg(feature = "rdkafka")]
 mod source;
+#[cfg(feature = "rdkafka")]
+mod transaction_admin;
 pub mod transactional_id;
 #[cfg(feature = "rdkafka")]
 pub mod wire;
@@ -30,4 +33,6 @@ pub use source::{
     BadRecord, DeserializeError, KafkaAssigned, KafkaCounters, KafkaEnumerator, KafkaReader, KafkaRecord,
     KafkaSource, KafkaSourceError, KafkaSplit, KafkaTopicFound, StartingOffsets, StoppingOffsets,
 };
-pub use transactional_id::TransactionalIds;
+#[cfg(feature = "rdkafka")]
+pub use transaction_admin::{JobTransaction, TransactionAdmin};
+pub use transactional_id::{IdComponents, TransactionalIds};

@@ -77,6 +77,58 @@ impl TransactionalIds {
     }
 }
 
+/// An id's components as they are written, for people: of any job, log and sink.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IdComponents {
+    /// The job; `~` and a hash, if its name is long.
+    pub job: String,
+    /// Its commit log.
+    pub log_id: String,
+    /// The claim that began the lineage.
+    pub lineage: Lineage,
+    /// The sink; `~` and a hash, if its name is long.
+    pub uid: String,
+    /// The subtask that wrote.
+    pub subtask: u32,
+    /// Its slot.
+    pub slot: u32,
+    /// Its attempt.
+    pub attempt: AttemptId,
+}
+
+impl IdComponents {
+    /// Reads an id of any Tidegate job. `None`: it is none.
+    pub fn read(id: &str) -> Option<Self> {
+        let parts: Vec<&str> = id.split('.').collect();
+        let [PREFIX, job, log_id, lineage, uid, subtask, slot, attempt] = parts[..] else { return None };
+        Some(Self {
+            job: shown(job)?,
+            log_id: shown(log_id)?,
+            lineage: Lineage(number(lineage)?),
+            uid: shown(uid)?,
+            subtask: u32::try_from(number(subtask)?).ok()?,
+            slot: u32::try_from(number(slot)?).ok()?,
+            attempt: AttemptId(number(attempt)?),
+        })
+    }
+}
+
+/// A component as it was before it was written. `None`: it is not written as components are.
+fn shown(written: &str) -> Option<String> {
+    let (mut bytes, mut rest) = (Vec::new(), written.bytes());
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                let digits = std::str::from_utf8(&digits).ok()?;
+                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            }
+            byte => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
 /// A number as it is spelled here, and in no other way.
 fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|number: &u64| number.to_string() == text)
@@ -143,6 +195,17 @@ mod tests {
         let old = slot(scope("orders", "sink", 1));
         let ids = TransactionalIds::of(&scope("orders", "sink", 9));
         assert_eq!(ids.read(&ids.spell(&old)), Some(old));
+    }
+
+    #[test]
+    fn an_id_of_any_job_is_read_for_people() {
+        let slot = slot(scope("a.b/ü", "c", 9));
+        let id = TransactionalIds::of(&slot.scope).spell(&slot);
+        let read = IdComponents::read(&id).unwrap();
+        assert_eq!((read.job.as_str(), read.uid.as_str(), read.attempt), ("a.b/ü", "c", AttemptId(17)));
+        for bad in ["", "tidegate.j.0b8d.1.u.2.1", "other.j.0b8d.1.u.2.1.17", "tidegate.%2.0b8d.1.u.2.1.17"] {
+            assert_eq!(IdComponents::read(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -6,41 +6,41 @@ use serde::Deserialize;
 use tidegate_engine::broker::{BrokerCode, Producer};
 use tidegate_engine::sim::broker::{Broker, BrokerSettings, Reply, Request, TransactionState};
 
-const VERSIONS: [i16; 6] = [0, 1, 2, 3, 4, 5];
-const DEFAULT_TIMEOUT_MS: u64 = 60_000;
+pub(super) const VERSIONS: [i16; 6] = [0, 1, 2, 3, 4, 5];
+pub(super) const DEFAULT_TIMEOUT_MS: u64 = 60_000;
 const TIMEOUT_MS_MAX: u64 = 900_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct History {
+pub(super) struct History {
     #[serde(rename = "about")]
     _about: String,
     #[serde(rename = "asked")]
     _asked: String,
-    cases: Vec<Case>,
+    pub(super) cases: Vec<Case>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Case {
-    name: String,
+pub(super) struct Case {
+    pub(super) name: String,
     #[serde(default)]
-    each_version: bool,
+    pub(super) each_version: bool,
     #[serde(default, rename = "measured")]
     _measured: Option<bool>,
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-enum Version {
+pub(super) enum Version {
     Number(i16),
     Each(String),
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-enum Codes {
+pub(super) enum Codes {
     Any(Vec<i16>),
     ByVersion(BTreeMap<String, Vec<i16>>),
 }
@@ -53,13 +53,13 @@ impl Default for Codes {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Epoch {
-    epoch: Option<i16>,
+pub(super) struct Epoch {
+    pub(super) epoch: Option<i16>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-enum Step {
+pub(super) enum Step {
     Init {
         producer: String,
         id: String,

@@ -1,12 +1,15 @@
-//! Scripted histories: tables of requests and of the answers that real servers gave, replayed here on the simulation's models.
+//! Scripted histories: tables of requests and of the answers that real servers gave, replayed here on the simulation's models and, where a
+//! feature brings the client, on the servers.
 //!
 //! A model that is kinder than its server proves nothing, so both answer one script, odd codes included. The scripts are data
-//! (`tests/histories/*.json`); a connector's tests replay the same files on real servers.
+//! (`tests/histories/*.json`).
 //!
 //! Owns: reading the scripts and asking the models. Does not own: the models (`engine/src/sim`). Runs on: the test's thread.
 #![allow(clippy::unwrap_used, reason = "a test program: what fails here fails the test")]
 
 mod kafka;
+#[cfg(feature = "rdkafka")]
+mod kafka_real;
 mod xa;
 
 /// Reads a script.

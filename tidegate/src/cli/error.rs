@@ -96,6 +96,19 @@ pub(crate) enum CliError {
         #[source]
         source: io::Error,
     },
+    /// A connector's server does not do what it shall.
+    #[cfg(feature = "rdkafka")]
+    #[error("{}", .0.full_text())]
+    Connector(crate::engine::api::ConnectorError),
+    /// Not a transactional id of a Tidegate job, or one that the brokers do not know.
+    #[cfg(feature = "rdkafka")]
+    #[error(
+        "the brokers know no transactional id {id} of a Tidegate job\n  help: `tidegate txn list --all` shows those they know"
+    )]
+    NoSuchTransaction {
+        /// As given.
+        id: String,
+    },
     /// No runtime.
     #[error("the I/O runtime cannot be made")]
     Runtime(#[source] io::Error),

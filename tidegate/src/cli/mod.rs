@@ -13,6 +13,8 @@ mod shown;
 mod sim;
 mod table;
 mod target;
+#[cfg(feature = "rdkafka")]
+mod txn;
 
 use std::process::ExitCode;
 
@@ -40,6 +42,9 @@ enum Command {
     Checkpoint(checkpoint::CheckpointArgs),
     /// Stop a running job in order, and wait until it is over.
     Cancel(cancel::CancelArgs),
+    /// Show, commit or abort transactions that jobs have left open on Kafka brokers.
+    #[cfg(feature = "rdkafka")]
+    Txn(txn::TxnArgs),
     /// Simulate jobs under crashes, pauses, lying stores and lost messages, and judge their output.
     Sim(sim::SimArgs),
 }
@@ -56,6 +61,8 @@ pub fn main() -> ExitCode {
         Command::Checkpoints(args) => checkpoints::run(&args),
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Cancel(args) => cancel::run(&args),
+        #[cfg(feature = "rdkafka")]
+        Command::Txn(args) => txn::run(&args),
         Command::Sim(args) => Ok(sim::run(&args)),
     };
     done.unwrap_or_else(|error| {

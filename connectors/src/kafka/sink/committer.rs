@@ -156,7 +156,7 @@ impl KafkaCommitter {
 }
 
 /// Fences an id: what is open under it is aborted, and who has it can do nothing more.
-pub(super) async fn fence(wire: &mut WireClient, id: &str) -> Result<(), KafkaSinkError> {
+pub(crate) async fn fence(wire: &mut WireClient, id: &str) -> Result<(), KafkaSinkError> {
     let doing = || format!("fencing {id}");
     let mut rounds = 0;
     loop {

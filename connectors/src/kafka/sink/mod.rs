@@ -20,6 +20,7 @@ mod writer;
 
 pub use at_least_once::{AtLeastOnceKafkaSink, AtLeastOnceKafkaWriter};
 pub use committer::KafkaCommitter;
+pub(crate) use committer::fence;
 pub use error::KafkaSinkError;
 pub use kafka_sink::KafkaSink;
 pub use records::SerializeError;

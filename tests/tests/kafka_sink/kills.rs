@@ -1,0 +1,82 @@
+//! `kill -9` of the job's process around the commit, and a start over.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::topic::Topic;
+
+const JOB: &str = "kafka-numbers";
+
+struct Run<'a> {
+    topic: &'a Topic,
+    folder: &'a Path,
+    parallelism: u32,
+}
+
+impl Run<'_> {
+    /// Runs the job, with a fault or to its end. Whether it ended well.
+    fn run(&self, count: u64, fault: &str) -> bool {
+        let Self { topic, folder, parallelism } = self;
+        let output = Command::new(env!("CARGO_BIN_EXE_kafka-numbers-job"))
+            .args(["run", "--json", "--checkpoints", "c", "--checkpoint-interval", "100ms"])
+            .args([
+                "--count",
+                &count.to_string(),
+                "--rate",
+                "4000",
+                "--parallelism",
+                &parallelism.to_string(),
+            ])
+            .args(["--kafka", &topic.bootstrap, "--topic", &topic.name])
+            .current_dir(folder)
+            .env("TIDEGATE_RUNTIME_DIR", folder.join("runtime"))
+            .env("TIDEGATE_FAULT", fault)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        if !output.status.success() && fault.is_empty() {
+            panic!(
+                "{}\n{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        output.status.success()
+    }
+}
+
+fn killed_at(fault: &str, parallelisms: [u32; 2]) {
+    let (topic, folder) = (Topic::new(3), tempfile::tempdir().unwrap());
+    let run = |parallelism| Run { topic: &topic, folder: folder.path(), parallelism };
+    let count = 2_000;
+    assert!(!run(parallelisms[0]).run(count, fault), "{fault} does not strike");
+    assert!(run(parallelisms[1]).run(count, ""));
+    assert_eq!(topic.numbers(), (0..count).collect::<Vec<_>>(), "{fault}");
+    // Jobs of other tests have the same name: only what hides records of this topic counts, and nothing does.
+    assert_eq!(topic.written().len() - topic.committed().len(), topic.written().len() - count as usize);
+}
+
+#[test]
+fn a_process_killed_before_its_commit_loses_and_doubles_nothing() {
+    killed_at("sink.commit.before:2", [1, 1]);
+}
+
+#[test]
+fn a_process_killed_after_its_commit_loses_and_doubles_nothing() {
+    killed_at("sink.commit.after:2", [2, 2]);
+}
+
+#[test]
+fn a_process_killed_between_flush_and_checkpoint_loses_and_doubles_nothing() {
+    killed_at("sink.prepare.after:3", [2, 3]);
+}
+
+#[test]
+fn a_process_killed_before_its_first_checkpoint_and_started_with_lower_parallelism_hides_nothing() {
+    let (topic, folder) = (Topic::new(1), tempfile::tempdir().unwrap());
+    let run = |parallelism| Run { topic: &topic, folder: folder.path(), parallelism };
+    assert!(!run(3).run(500, "sink.prepare.after:1"));
+    assert!(run(1).run(500, ""));
+    assert_eq!(topic.numbers(), (0..500).collect::<Vec<_>>());
+    let _ = JOB;
+}

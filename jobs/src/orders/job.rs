@@ -4,6 +4,10 @@
 //! Does not own: the flags ([`crate::run`]); the tables are audited by [`crate::verify`], which shares nothing with this file.
 //! Runs on: the main thread while the graph is recorded; the closures on the slots' threads.
 
+#[cfg(feature = "rdkafka")]
+mod kafka;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod sqlite;
 
 use tidegate::Mode;
@@ -55,12 +59,15 @@ pub(crate) fn build(env: &StreamEnvironment, args: &RunArgs) -> Result<FileCount
             counters = source.counters();
             env.source("orders", source)
         }
-        // Refused while flags are read.
         #[cfg(feature = "rdkafka")]
-        SourceAddress::Kafka(_) => return Ok(counters),
+        SourceAddress::Kafka(address) => env.source("orders", kafka::source(address, args)),
     };
     let by_event_time = Watermarks::bounded_out_of_orderness(seconds(5));
     let orders = orders.watermarks(by_event_time.event_time(|order: &Order| order.event_time_ms));
+    #[cfg(feature = "rdkafka")]
+    if let Some(SinkAddress::Kafka(address)) = &args.detail {
+        kafka::detail(address, args.settings.mode, &orders);
+    }
     tables(&orders, args);
     Ok(counters)
 }
@@ -100,8 +107,9 @@ fn tables(orders: &DataStream<Order>, args: &RunArgs) {
             totals.sink("user_total_sink", sqlite::user_total(file));
             orders.sink("order_log_sink", sqlite::order_log(file));
         }
-        // Refused while flags are read.
-        #[cfg(any(feature = "mysql", feature = "rdkafka"))]
-        _ => drop((by_order, by_user, totals)),
+        #[cfg(feature = "mysql")]
+        SinkAddress::Mysql(address) => mysql::sinks(address, orders, &by_order, &by_user, &totals),
+        #[cfg(feature = "rdkafka")]
+        SinkAddress::Kafka(address) => kafka::detail(address, args.settings.mode, orders),
     }
 }

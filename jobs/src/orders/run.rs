@@ -78,8 +78,8 @@ pub(crate) enum RunUsage {
     #[error("--orders belongs to --source datagen; a folder of files or a topic has the orders it has")]
     OrdersOfFiles,
     /// The job cannot do it yet.
-    #[cfg(any(feature = "mysql", feature = "rdkafka"))]
-    #[error("the job reads no topic and writes to no server yet; verify does")]
+    #[cfg(feature = "mysql")]
+    #[error("?mode=upsert is not there yet")]
     NotYet,
     /// There are no files.
     #[error("--follow and --broken-lines skip belong to --source files:DIR or kafka://…")]
@@ -93,10 +93,8 @@ impl RunArgs {
     /// [`RunUsage`].
     pub(crate) fn check(&self) -> Result<(), RunUsage> {
         self.settings.check()?;
-        #[cfg(any(feature = "mysql", feature = "rdkafka"))]
-        if self.detail.is_some()
-            || !matches!(self.source, SourceAddress::Datagen | SourceAddress::Files(_))
-            || !matches!(self.sink, SinkAddress::Blackhole | SinkAddress::Sqlite(_))
+        #[cfg(feature = "mysql")]
+        if matches!(&self.sink, SinkAddress::Mysql(a) if a.mode == crate::address::servers::MysqlMode::Upsert)
         {
             return Err(RunUsage::NotYet);
         }

@@ -72,16 +72,25 @@ impl SinkPoints {
     /// Between two inserts of a batch; between merge and ledger.
     pub(crate) const SQLITE: Self =
         Self { half_batch: "sqlite.insert.between", in_commit: "sqlite.merge.between" };
-    /// The transaction has some of its batches and not the next one: one batch is mostly one statement. The server has committed,
-    /// and nobody has taken note.
-    pub(crate) const SERVER: Self = Self { half_batch: "sink.write.before", in_commit: "sink.commit.after" };
+    /// The branch has some of its batches and not the next one, as a batch is mostly one statement; the server has committed, and
+    /// nobody has taken note.
+    #[cfg(feature = "mysql")]
+    pub(crate) const XA: Self = Self { half_batch: "sink.write.before", in_commit: "mysql.xa.commit.after" };
+    /// The same; between the merge of a staging table and the ledger.
+    #[cfg(feature = "mysql")]
+    pub(crate) const STAGING: Self =
+        Self { half_batch: "sink.write.before", in_commit: "mysql.staging.merge.between" };
 
     /// Those of this sink.
     pub(crate) fn of(sink: &SinkAddress) -> Self {
         match sink {
-            SinkAddress::Sqlite(_) | SinkAddress::Blackhole => Self::SQLITE,
-            #[cfg(any(feature = "mysql", feature = "rdkafka"))]
-            _ => Self::SERVER,
+            #[cfg(feature = "mysql")]
+            SinkAddress::Mysql(address) if address.mode == crate::address::servers::MysqlMode::Staging => {
+                Self::STAGING
+            }
+            #[cfg(feature = "mysql")]
+            SinkAddress::Mysql(_) => Self::XA,
+            _ => Self::SQLITE,
         }
     }
 }

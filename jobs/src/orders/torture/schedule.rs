@@ -183,7 +183,7 @@ mod tests {
     fn each_place_is_struck_and_half_of_the_kills_are_at_points() {
         for seed in 0..200 {
             for kills in [7, 8, 13, 14, 20, 21, 50] {
-                let strikes = schedule(kills, seed, 3, SinkPoints::SERVER);
+                let strikes = schedule(kills, seed, 3, SinkPoints::SQLITE);
                 assert_eq!(strikes.len() as u32, kills);
                 let places: BTreeSet<_> = strikes.iter().filter_map(place).collect();
                 assert_eq!(places.len(), Place::ALL.len(), "seed {seed}: {strikes:?}");

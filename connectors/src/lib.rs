@@ -6,12 +6,14 @@
 //!
 //! | feature | source | sink |
 //! |---|---|---|
-//! | `datagen` | [`datagen::Datagen`] | |
+//! | `datagen` | [`datagen::Datagen`], [`changes::ChangeScript`] | |
 //! | `file` | [`file::FileSource`] | [`file::FileSink`] in two phases |
 //! | `sqlite` | | [`sqlite::SqliteSink`] in two phases, [`sqlite::PlainSqliteSink`] in one |
 //! | always | | [`blackhole::BlackholeSink`], [`print::PrintSink`], [`collect::CollectSink`] |
 
 pub mod blackhole;
+#[cfg(feature = "datagen")]
+pub mod changes;
 pub mod collect;
 #[cfg(feature = "datagen")]
 pub mod datagen;

@@ -110,6 +110,11 @@ impl<T> RowEncoder<T> {
         Self { columns, table: table.to_owned(), rows: 0 }
     }
 
+    /// Rows that were made so far.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
     pub(crate) fn encode(&mut self, record: &T, values: &mut Vec<Value>) -> Result<(), MysqlError> {
         self.rows += 1;
         self.columns.encode(record, values).map_err(|(column, source)| MysqlError::Value {

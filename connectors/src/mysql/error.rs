@@ -209,6 +209,19 @@ pub enum MysqlError {
         /// What and where.
         at: Attempted,
     },
+    /// An upsert was tried again and again in vain.
+    #[error(
+        "upserting into the table {table} was given up after {tries} tries\n  help: let the cause below end, or raise `.max_retries(…)`"
+    )]
+    RetriesSpent {
+        /// The table.
+        table: String,
+        /// How often it was tried.
+        tries: u32,
+        /// What the last try met.
+        #[source]
+        source: Box<MysqlError>,
+    },
     /// Anything else that a server answers.
     #[error("{} at {} failed", at.doing, at.server)]
     Server {
@@ -299,6 +312,7 @@ impl MysqlError {
             | Self::ConnectionLost { .. }
             | Self::NoAnswer { .. }
             | Self::Broken { .. }
+            | Self::RetriesSpent { .. }
             | Self::Server { .. } => true,
             Self::Url(_)
             | Self::Refused { .. }
@@ -346,6 +360,7 @@ impl From<MysqlError> for ConnectorError {
             MysqlError::Unreachable { source, .. } | MysqlError::ConnectionLost { source, .. } => {
                 connector.caused_by(source)
             }
+            MysqlError::RetriesSpent { source, .. } => connector.caused_by(source),
             _ => connector,
         }
     }

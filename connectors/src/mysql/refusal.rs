@@ -136,4 +136,33 @@ pub enum TableRefusal {
         /// Which.
         other: String,
     },
+    /// An upsert sink that adds.
+    #[error(
+        "an upsert sink repeats rows after a failure, and what is added twice is wrong\n  help: add in the job's state and overwrite with the sum, or use the two-phase sink"
+    )]
+    UpsertAdds,
+    /// An upsert by an inexact number.
+    #[error(
+        "the key column \"{column}\" is a float, and floats are not reliably equal\n  help: use a whole number, a decimal or text"
+    )]
+    FloatKey {
+        /// The column.
+        column: String,
+    },
+    /// A version that is none.
+    #[error(
+        "the version column \"{column}\" {why}\n  help: name a column that is written, is not in the key, is never NULL, and grows: a number or a date with time"
+    )]
+    VersionColumn {
+        /// The column.
+        column: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// A limit of 0.
+    #[error("{setting} is 0, and nothing would ever be written\n  help: leave it away, or give at least 1")]
+    ZeroLimit {
+        /// Which.
+        setting: &'static str,
+    },
 }

@@ -212,7 +212,8 @@ impl<S: Sink> BuildStage<S::Record> for PlainSink<S> {
         _downstream: Vec<Erased>,
     ) -> Result<Box<dyn Stage<S::Record>>, EngineError> {
         let (name, uid) = (Arc::from(info.name.as_str()), self.uid.clone());
-        let (sink, context) = (self.sink.clone(), cx.connector.clone());
+        let (mut sink, context) = (self.sink.clone(), cx.connector.clone());
+        sink.placed(&cx.transaction_name(&self.uid), cx.parallelism);
         Ok(if S::NEVER_WAITS {
             Box::new(InlineSinkStage::new(name, uid, sink, context, cx.subtask))
         } else {

@@ -44,6 +44,10 @@ pub trait Sink: Clone + Send + 'static {
         std::future::ready(Ok(Vec::new()))
     }
 
+    /// Tells the sink where it stands, before it is opened: the name has job, log and uid, this subtask and the attempt. For sinks that
+    /// have to know sessions of earlier attempts.
+    fn placed(&mut self, _name: &TransactionName, _parallelism: u32) {}
+
     /// Opens the writer of one subtask.
     fn open(
         &self,

@@ -71,6 +71,10 @@ pub const CONNECTOR_FAULT_POINTS: &[&str] = &[
     "sqlite.merge.between",
     // MySQL sinks: some statements of a batch are done.
     "mysql.insert.between",
+    // The upsert sink, on each side of a write, and between the statements of one.
+    "mysql.upsert.write.before",
+    "mysql.upsert.write.between",
+    "mysql.upsert.write.after",
     // The XA sink, on each side of every step of a branch.
     "mysql.xa.start.before",
     "mysql.xa.start.after",

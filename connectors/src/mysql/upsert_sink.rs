@@ -1,0 +1,337 @@
+//! Settings of the upsert sink.
+//!
+//! Owns: the builder, what `validate` refuses. Does not own: writing (see [`UpsertWriter`]), the look at the server
+//! (see [`super::upsert_preflight`]). Runs on: built on the author's thread, opened on the I/O side.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_engine::api::{ConnectorContext, ConnectorError, PreflightContext, PreflightResult, Sink};
+use tidegate_engine::element::{Change, RowKind};
+use tidegate_engine::operator::TransactionName;
+
+use super::upsert_buffer::RowLayout;
+use super::upsert_lock::UpsertLock;
+use super::upsert_preflight::preflight;
+use super::upsert_session::{SessionSettings, UpsertSession};
+use super::upsert_writer::{UpsertWriter, WriterSettings};
+use super::{
+    ColumnKind, Columns, IntoMysqlUrl, IntoMysqlValue, KeyColumns, MysqlError, MysqlUrl, MysqlUrlError,
+    SessionLimits, TableRefusal, TableSpec, WriteMode,
+};
+
+/// Keys that wait, at most, if not set.
+const BATCH_ROWS: usize = 1_000;
+/// Memory of what waits, at most, if not set.
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// How long a row waits, at most, if not set.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+/// How often a write is tried again, if not set: with the pauses between, for about 40 s.
+const RETRIES_MAX: u32 = 11;
+
+/// Takes a record apart: what happens, and to which row.
+type Split<T, R> = for<'r> fn(&'r R) -> (RowKind, &'r T);
+
+/// Rows into a table of MySQL or MariaDB, each over the one with the same key: at least once, and without harm when a row is written
+/// again. Rows become visible as they are written, not with a checkpoint.
+///
+/// ```
+/// use tidegate_connectors::mysql::{Columns, UpsertSink};
+///
+/// struct User { id: u64, name: String, changed_us: i64 }
+///
+/// let columns = Columns::new().column("id", |u: &User| u.id).text("name", |u| &u.name).column("changed_us", |u| u.changed_us);
+/// let sink = UpsertSink::new("mysql://user:password@host:3306/shop", "users", columns, "id").version_column("changed_us");
+/// let changelog = sink.changes(); // takes `Change<User>`: +I, -U, +U, -D
+/// ```
+pub struct UpsertSink<T, R = T> {
+    url: Result<MysqlUrl, MysqlUrlError>,
+    columns: Columns<T>,
+    spec: TableSpec,
+    /// The mode that was asked for before upserting.
+    was_adding: bool,
+    version: Option<String>,
+    batch_rows: usize,
+    batch_bytes: usize,
+    flush_interval: Duration,
+    retries_max: u32,
+    split: Split<T, R>,
+    /// Where it stands; known when it is opened.
+    place: Option<(TransactionName, u32)>,
+}
+
+impl<T> UpsertSink<T> {
+    /// Upserts into `table` by its `key`, which has to be its primary key or a unique key: a column name, or an array of them.
+    pub fn new(url: impl IntoMysqlUrl, table: &str, columns: Columns<T>, key: impl KeyColumns) -> Self {
+        Self::of(url.into_mysql_url(), table, columns, key, false)
+    }
+
+    /// The same from parts; a sink that adds is refused when it is checked.
+    pub(crate) fn of(
+        url: Result<MysqlUrl, MysqlUrlError>,
+        table: &str,
+        columns: Columns<T>,
+        key: impl KeyColumns,
+        was_adding: bool,
+    ) -> Self {
+        let mut spec = TableSpec::new(table);
+        spec.columns.clone_from(&columns.specs);
+        spec.mode = WriteMode::Overwrite { by: key.into_names() };
+        Self {
+            url,
+            columns,
+            spec,
+            was_adding,
+            version: None,
+            batch_rows: BATCH_ROWS,
+            batch_bytes: BATCH_BYTES,
+            flush_interval: FLUSH_INTERVAL,
+            retries_max: RETRIES_MAX,
+            split: |row| (RowKind::UpdateAfter, row),
+            place: None,
+        }
+    }
+
+    /// Takes changes instead of rows: `+I` and `+U` write a row, `-D` deletes it by its whole key, `-U` does so only if the `+U` that
+    /// follows has another key.
+    pub fn changes(self) -> UpsertSink<T, Change<T>> {
+        UpsertSink {
+            url: self.url,
+            columns: self.columns,
+            spec: self.spec,
+            was_adding: self.was_adding,
+            version: self.version,
+            batch_rows: self.batch_rows,
+            batch_bytes: self.batch_bytes,
+            flush_interval: self.flush_interval,
+            retries_max: self.retries_max,
+            split: |change| (change.kind, &change.row),
+            place: self.place,
+        }
+    }
+}
+
+impl<T, R> UpsertSink<T, R> {
+    /// Adds a column whose kind is that of the function's result; an `Option` makes it one that may be NULL.
+    #[must_use]
+    pub fn column<V: IntoMysqlValue>(
+        mut self,
+        name: &str,
+        value: impl Fn(&T) -> V + Send + Sync + 'static,
+    ) -> Self {
+        self.columns = self.columns.column(name, value);
+        self.spec.columns.clone_from(&self.columns.specs);
+        self
+    }
+
+    /// A row changes only if its value in this column does not shrink, so that rows that come late or again never undo newer ones. (A row
+    /// that was deleted remembers no version.)
+    #[must_use]
+    pub fn version_column(mut self, column: &str) -> Self {
+        self.version = Some(column.to_owned());
+        self
+    }
+
+    /// Writes when so many keys wait; 1,000 if not set.
+    #[must_use]
+    pub fn batch_rows(mut self, rows: usize) -> Self {
+        self.batch_rows = rows;
+        self
+    }
+
+    /// Writes when what waits takes so much memory; 4 MiB if not set.
+    #[must_use]
+    pub fn batch_bytes(mut self, bytes: usize) -> Self {
+        self.batch_bytes = bytes;
+        self
+    }
+
+    /// Writes when a row has waited so long; 1 s if not set. (A checkpoint always writes what waits.)
+    #[must_use]
+    pub fn flush_interval(mut self, interval: Duration) -> Self {
+        self.flush_interval = interval;
+        self
+    }
+
+    /// How often a write is tried again while the server is away or a row is locked, with pauses from 0 and 100 ms up to 10 s; 11 if not
+    /// set, which bears about 40 s. Then the job restarts from its last checkpoint. Deadlocks have a limit of their own.
+    #[must_use]
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.retries_max = retries;
+        self
+    }
+
+    fn refused(&self, refusal: TableRefusal) -> MysqlError {
+        let server = self.url.as_ref().map_or_else(|_| "?".to_owned(), MysqlUrl::place);
+        MysqlError::Refused { table: self.spec.name.clone(), server, refusal }
+    }
+
+    fn check(&self) -> Result<&MysqlUrl, MysqlError> {
+        let url = self.url.as_ref().map_err(|error| MysqlError::Url(error.clone()))?;
+        if self.was_adding {
+            return Err(self.refused(TableRefusal::UpsertAdds));
+        }
+        self.spec.check().map_err(|refusal| self.refused(refusal))?;
+        let is_float = |name: &&String| {
+            self.spec.columns.iter().any(|c| c.name == **name && c.kind == ColumnKind::Double)
+        };
+        if let Some(column) = self.spec.key().iter().find(is_float) {
+            return Err(self.refused(TableRefusal::FloatKey { column: column.clone() }));
+        }
+        if let Some(column) = &self.version
+            && let Some(why) = self.why_no_version(column)
+        {
+            return Err(self.refused(TableRefusal::VersionColumn { column: column.clone(), why }));
+        }
+        let zeros = [
+            ("batch_rows", self.batch_rows == 0),
+            ("batch_bytes", self.batch_bytes == 0),
+            ("flush_interval", self.flush_interval.is_zero()),
+        ];
+        match zeros.into_iter().find(|(_, is_zero)| *is_zero) {
+            Some((setting, _)) => Err(self.refused(TableRefusal::ZeroLimit { setting })),
+            None => Ok(url),
+        }
+    }
+
+    fn why_no_version(&self, name: &str) -> Option<&'static str> {
+        let Some(column) = self.spec.columns.iter().find(|column| column.name == name) else {
+            return Some("is not among the columns");
+        };
+        if self.spec.key().iter().any(|key| key == name) {
+            return Some("is in the key");
+        }
+        if column.optional {
+            return Some("may be NULL");
+        }
+        match column.kind {
+            ColumnKind::Text | ColumnKind::Bytes => Some("is neither a number nor a date"),
+            _ => None,
+        }
+    }
+}
+
+impl<T: Clone + Send + 'static, R: Clone + Send + 'static> Sink for UpsertSink<T, R> {
+    type Record = R;
+    type Writer = UpsertWriter<T, R>;
+
+    fn validate(&self) -> Result<(), ConnectorError> {
+        self.check()?;
+        Ok(())
+    }
+
+    fn preflight(
+        &self,
+        context: PreflightContext,
+    ) -> impl Future<Output = PreflightResult> + Send + use<T, R> {
+        let url = self.check().cloned();
+        let (spec, layout) = (self.spec.clone(), RowLayout::of(&self.spec, self.version.as_deref()));
+        async move { Ok(preflight(&url?, &spec, &layout, &context).await?) }
+    }
+
+    fn placed(&mut self, name: &TransactionName, parallelism: u32) {
+        self.place = Some((name.clone(), parallelism));
+    }
+
+    fn open(
+        &self,
+        context: ConnectorContext,
+        _subtask: u32,
+    ) -> impl Future<Output = Result<UpsertWriter<T, R>, ConnectorError>> + Send + use<T, R> {
+        let url = self.check().cloned();
+        let layout = RowLayout::of(&self.spec, self.version.as_deref());
+        let settings = WriterSettings {
+            layout: layout.clone(),
+            batch_rows: self.batch_rows,
+            batch_bytes: self.batch_bytes,
+            flush_interval: self.flush_interval,
+        };
+        let (columns, split, place) = (self.columns.clone(), self.split, self.place.clone());
+        let (spec, retries_max) = (Arc::new(self.spec.clone()), self.retries_max);
+        async move {
+            let (name, parallelism) = place.ok_or_else(|| {
+                ConnectorError::fatal("mysql upsert sink: it was opened before it was placed in a job")
+            })?;
+            let session = SessionSettings {
+                url: url?,
+                limits: SessionLimits::below(context.checkpoint_timeout),
+                lock: UpsertLock::of(&name, parallelism, &spec.name),
+                spec: Arc::clone(&spec),
+                layout: Arc::new(layout),
+                retries_max,
+                clock: Arc::clone(&context.clock),
+                io: Arc::clone(&context.io),
+            };
+            let session = UpsertSession::open(session).await?;
+            Ok(UpsertWriter::new(settings, session, columns, split, context.clock))
+        }
+    }
+}
+
+impl<T, R> Clone for UpsertSink<T, R> {
+    fn clone(&self) -> Self {
+        Self {
+            url: self.url.clone(),
+            columns: self.columns.clone(),
+            spec: self.spec.clone(),
+            was_adding: self.was_adding,
+            version: self.version.clone(),
+            batch_rows: self.batch_rows,
+            batch_bytes: self.batch_bytes,
+            flush_interval: self.flush_interval,
+            retries_max: self.retries_max,
+            split: self.split,
+            place: self.place.clone(),
+        }
+    }
+}
+
+impl<T, R> fmt::Debug for UpsertSink<T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpsertSink")
+            .field("spec", &self.spec)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sink() -> UpsertSink<(u64, f64)> {
+        let columns = Columns::new().column("id", |r: &(u64, f64)| r.0).column("weight", |r| r.1);
+        UpsertSink::new("mysql://u:p@127.0.0.1:1/d", "t", columns, "id")
+    }
+
+    fn refusal(sink: &UpsertSink<(u64, f64)>) -> String {
+        sink.validate().unwrap_err().full_text()
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_with_the_remedy() {
+        assert!(sink().validate().is_ok());
+        let adding = UpsertSink::of("mysql://u:p@h/d".into_mysql_url(), "t", sink().columns, "id", true);
+        assert!(refusal(&adding).contains("added twice"), "{}", refusal(&adding));
+        let floating = UpsertSink::new("mysql://u:p@h/d", "t", sink().columns, "weight");
+        assert!(refusal(&floating).contains("is a float"));
+        for (column, why) in [("x", "not among"), ("id", "in the key")] {
+            assert!(refusal(&sink().version_column(column)).contains(why));
+        }
+        let optional = sink().column("v", |r| Some(r.0)).version_column("v");
+        assert!(refusal(&optional).contains("may be NULL"));
+        let text = sink().column("v", |r| r.0.to_string()).version_column("v");
+        assert!(refusal(&text).contains("neither a number nor a date"));
+        assert!(refusal(&sink().batch_rows(0)).contains("batch_rows is 0"));
+        assert!(refusal(&sink().flush_interval(Duration::ZERO)).contains("flush_interval is 0"));
+        assert!(sink().version_column("weight").changes().validate().is_ok());
+    }
+
+    #[test]
+    fn a_bad_address_is_told_without_its_password() {
+        let bad = UpsertSink::new("mysql://u:secret@h:x/d", "t", sink().columns, "id");
+        let text = refusal(&bad);
+        assert!(text.contains("port") && !text.contains("secret"), "{text}");
+    }
+}

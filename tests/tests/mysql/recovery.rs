@@ -1,0 +1,152 @@
+//! What a new attempt finds and does.
+
+use std::time::Duration;
+
+use tidegate::connectors::mysql::{MysqlSink, Xid};
+use tidegate::engine::api::{Committer, TwoPhaseSink, TwoPhaseWriter};
+use tidegate::engine::element::Batch;
+use tidegate::engine::ids::Lineage;
+use tidegate::engine::operator::CommitOutcome;
+use tidegate_jobs::services::{Service, ServiceKind};
+
+use super::scene::{Pair, on_both, on_server, settle};
+
+#[test]
+fn a_branch_committed_or_rolled_back_by_hand_is_told_apart() {
+    on_both(async |scene| {
+        scene.table().await;
+        let (kept, dropped) = (scene.prepared(0, &[(1, 1)]).await, scene.prepared(1, &[(2, 2)]).await);
+        let mut committer = scene.committer(&scene.sink("t"), 2).await;
+        // The writers' sessions end.
+        for (verb, item) in [("COMMIT", &kept), ("ROLLBACK", &dropped)] {
+            let mut hand = scene.connect().await;
+            let sql = format!("XA {verb} {}", Xid::of(&item.name).sql());
+            for _ in 0..100 {
+                if hand.run("by hand", &sql).await.is_ok() {
+                    break;
+                }
+                scene.io.sleep(Duration::from_millis(20)).await;
+            }
+        }
+        assert_eq!(settle(&scene, &mut committer, &kept).await, CommitOutcome::AlreadyCommitted);
+        let lost = settle(&scene, &mut committer, &dropped).await;
+        assert!(matches!(lost, CommitOutcome::Lost { .. }), "{lost:?}");
+        assert_eq!(scene.rows("t").await, [(1, 1)]);
+    });
+}
+
+#[test]
+fn listing_finds_left_overs_of_any_attempt_and_only_of_this_sink() {
+    on_both(async |scene| {
+        scene.table().await;
+        let sink = scene.sink("t");
+        let mut names = vec![scene.name(3, 1), scene.name(3, 2), scene.name(9, 1)];
+        names[2].scope.lineage = Lineage(2);
+        names[2].subtask = 5;
+        let mut foreign = vec![scene.name(3, 1); 2];
+        foreign[0].scope.uid = "sink2".into();
+        foreign[1].scope.job = "orders2".into();
+        let mut writer = scene.writer(&sink, 2).await;
+        for name in names.iter().chain(&foreign) {
+            scene.prepare(&mut writer, name, &[(1, 1)]).await;
+        }
+        drop(writer);
+        let mut committer = scene.committer(&sink, 3).await;
+        assert_eq!(committer.list().await.unwrap(), names);
+        committer.roll_back(&names[0]).await.unwrap();
+        assert_eq!(committer.list().await.unwrap(), names[1..]);
+        for name in names[1..].iter().chain(&foreign) {
+            committer.roll_back(name).await.unwrap();
+        }
+        assert_eq!(scene.rows("t").await, []);
+    });
+}
+
+#[test]
+fn a_new_attempt_ends_the_writer_of_an_older_one_before_it_sweeps() {
+    on_both(async |scene| {
+        scene.table().await;
+        let sink = scene.sink("t");
+        let mut zombie = scene.writer(&sink, 1).await;
+        zombie.write(&scene.name(0, 1), Batch::of(vec![(1, 1); 600])).await.unwrap();
+        let mut committer = scene.committer(&sink, 2).await;
+        assert_eq!(committer.list().await.unwrap(), []);
+        // The zombie can neither write nor prepare: its session is gone, and its branch with it.
+        let error = zombie.prepare().await.unwrap_err();
+        assert!(error.restartable, "{}", error.full_text());
+        let mut writer = sink.open_writer(scene.context(scene.name(0, 2))).await.unwrap();
+        let item = scene.prepare(&mut writer, &scene.name(0, 2), &[(2, 2)]).await;
+        settle(&scene, &mut committer, &item).await;
+        assert_eq!(scene.rows("t").await, [(2, 2)]);
+    });
+}
+
+#[test]
+fn a_killed_session_fails_the_writer_and_leaves_nothing() {
+    on_both(async |scene| {
+        scene.table().await;
+        let sink = scene.sink("t");
+        let mut writer = scene.writer(&sink, 1).await;
+        writer.write(&scene.name(0, 1), Batch::of(vec![(1, 1); 600])).await.unwrap();
+        let open: Vec<(u64,)> = scene
+            .ask("SELECT ID FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND ID <> CONNECTION_ID()")
+            .await;
+        let mut other = scene.connect().await;
+        for (session,) in open {
+            other.kill(session).await.unwrap();
+        }
+        let error = writer.prepare().await.unwrap_err();
+        assert!(error.restartable, "{}", error.full_text());
+        let again = writer.prepare().await.unwrap_err().full_text();
+        assert!(again.contains("given up after an earlier failure"), "{again}");
+        assert_eq!(scene.rows("t").await, []);
+    });
+}
+
+/// The server is killed while a branch is prepared and its commit is due.
+fn survives_a_killed_server(kind: ServiceKind) {
+    let mut service = Service::own(kind, "xa-kill", &[]).unwrap();
+    let url = service.mysql_url().unwrap().to_owned();
+    let service = std::sync::Mutex::new(&mut service);
+    on_server(&url, |scene| {
+        let service = &service;
+        async move {
+            scene.table().await;
+            let item = scene.prepared(0, &[(1, 10)]).await;
+            let mut committer = scene.committer(&scene.sink("t"), 1).await;
+            tokio::task::block_in_place(|| service.lock().unwrap().kill().unwrap());
+            let away = committer.commit(&item).await.unwrap();
+            assert!(matches!(away, CommitOutcome::RetryAfter { .. }), "{away:?}");
+            tokio::task::block_in_place(|| service.lock().unwrap().start().unwrap());
+            assert_eq!(scene.branches().await.len(), 1);
+            assert_eq!(settle(&scene, &mut committer, &item).await, CommitOutcome::Committed);
+            assert_eq!(scene.rows("t").await, [(1, 10)]);
+        }
+    });
+}
+
+#[test]
+fn a_prepared_branch_survives_kill_9_of_mariadb_and_commits() {
+    survives_a_killed_server(ServiceKind::MariaDb);
+}
+
+#[test]
+fn a_prepared_branch_survives_kill_9_of_mysql_and_commits() {
+    survives_a_killed_server(ServiceKind::MySql);
+}
+
+#[test]
+fn preflight_leaves_nothing_behind_and_takes_a_good_server() {
+    on_both(async |scene| {
+        scene.table().await;
+        let warnings = scene.sink("t").preflight(scene.preflight(2)).await.unwrap();
+        assert_eq!(warnings, Vec::<String>::new());
+        let sinks: MysqlSink<Pair> = scene.sink("t");
+        assert!(!sinks.holds_locks());
+        let mut connection = scene.connect().await;
+        let left = tidegate::connectors::mysql::prepared_branches(&mut connection).await.unwrap();
+        assert!(!left.iter().any(|xid| xid.to_string().starts_with("tidegate-trial/")), "{left:?}");
+        let ledger: Vec<(u64,)> = scene.ask("SELECT COUNT(*) FROM tidegate_ledger").await;
+        assert_eq!(ledger, [(0,)]);
+    });
+}

@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | `datagen` | [`datagen::Datagen`], [`changes::ChangeScript`] | |
 //! | `file` | [`file::FileSource`] | [`file::FileSink`] in two phases |
+//! | `mysql` | | `mysql::MysqlSink` in two phases by XA, `mysql::StagingMysqlSink` by staging tables, `mysql::PlainMysqlSink` in one |
 //! | `sqlite` | | [`sqlite::SqliteSink`] in two phases, [`sqlite::PlainSqliteSink`] in one |
 //! | always | | [`blackhole::BlackholeSink`], [`print::PrintSink`], [`collect::CollectSink`] |
 

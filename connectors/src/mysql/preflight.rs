@@ -80,7 +80,7 @@ async fn prepare_trial(
     context: &PreflightContext,
 ) -> Result<(), MysqlError> {
     let doing = "trying an XA branch";
-    let entry = LedgerEntry { target: table.to_owned(), closed_by: CheckpointId(0), rows: 0 };
+    let entry = LedgerEntry { target: table.to_owned(), closed_by: CheckpointId(0), rows: 0, note: None };
     connection.run(doing, &format!("XA START {}", xid.sql())).await?;
     ledger::write(connection, xid, &entry, context.clock.wall_ms()).await?;
     connection.run(doing, &format!("XA END {}", xid.sql())).await?;

@@ -112,11 +112,6 @@ impl<T> MysqlSink<T> {
         self.columns.clone()
     }
 
-    /// The table that is written.
-    pub(crate) fn spec(&self) -> &TableSpec {
-        &self.spec
-    }
-
     /// The server, and the table, if the settings can work at all.
     pub(crate) fn target(&self) -> Result<Target, MysqlError> {
         let url = self.url.clone()?;

@@ -64,9 +64,9 @@ impl StagingCommitter {
         let (xid, place) = (Xid::of(&item.name), self.target.url.place());
         let (spec, now_ms) = (self.target.spec.clone(), self.context.connector.clock.wall_ms());
         let connection = self.connected().await?;
-        if ledger::find(connection, &xid).await?.is_some() {
+        if let Some(entry) = ledger::find(connection, &xid).await? {
             staging_table::drop_table(connection, &xid).await?;
-            return Ok(CommitOutcome::AlreadyCommitted);
+            return Ok(entry.outcome());
         }
         let StagedTable { table, rows } = &item.committable;
         match staging_table::count(connection, table).await? {
@@ -89,7 +89,8 @@ impl StagingCommitter {
         let doing = format!("merging {table} into the table {}", spec.name);
         connection.run(&doing, "START TRANSACTION").await?;
         fault_point!("mysql.staging.merge.before");
-        let entry = LedgerEntry { target: spec.name.clone(), closed_by: item.closed_by, rows: *rows };
+        let entry =
+            LedgerEntry { target: spec.name.clone(), closed_by: item.closed_by, rows: *rows, note: None };
         let merged = async {
             ledger::write(connection, &xid, &entry, now_ms).await?;
             fault_point!("mysql.staging.merge.between");

@@ -48,17 +48,9 @@ impl WriterSession {
             connection.rows(doing, "SELECT GET_LOCK(?, ?)", vec![asked, Value::UInt(wait_secs)]).await?;
         let (taken,): (Option<i64>,) = connection.only_row(doing, rows)?;
         if taken != Some(1) {
-            let holder = holder_of(&mut connection, &lock).await?;
-            return Err(MysqlError::Unusable {
-                server: url.place(),
-                why: format!(
-                    "{} is still at work for subtask {} of \"{}\"",
-                    holder.map_or("another session".to_owned(), |id| format!("connection {id}")),
-                    context.subtask,
-                    context.name.scope.uid
-                ),
-                remedy: "KILL it, or let the other job end".to_owned(),
-            });
+            let session = holder_of(&mut connection, &lock).await?;
+            let (server, uid) = (url.place(), context.name.scope.uid.to_string());
+            return Err(MysqlError::WriterElsewhere { server, uid, subtask: context.subtask, session });
         }
         let connection = Arc::new(Mutex::new(connection));
         let keeper =
@@ -95,7 +87,7 @@ async fn keep(connection: Weak<Mutex<Connection>>, io: SharedIo, limits: Session
 }
 
 /// The session that holds a lock.
-async fn holder_of(connection: &mut Connection, lock: &str) -> Result<Option<u64>, MysqlError> {
+pub(crate) async fn holder_of(connection: &mut Connection, lock: &str) -> Result<Option<u64>, MysqlError> {
     let doing = "asking whose a writer's lock is";
     let name = vec![Value::Bytes(lock.as_bytes().to_vec())];
     let rows = connection.rows(doing, "SELECT IS_USED_LOCK(?)", name).await?;

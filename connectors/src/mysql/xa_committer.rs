@@ -101,7 +101,7 @@ impl XaCommitter {
         let place = self.target.url.place();
         let connection = self.connected().await?;
         let still_prepared = match ledger::find(connection, xid).await {
-            Ok(Some(_)) => return Ok(CommitOutcome::AlreadyCommitted),
+            Ok(Some(entry)) => return Ok(entry.outcome()),
             Ok(None) => prepared_branches(connection).await?.contains(xid),
             Err(MysqlError::LockWait { .. }) => true,
             Err(error) => return Err(error),
@@ -110,8 +110,8 @@ impl XaCommitter {
             return self.detach(item).await;
         }
         // It may have been committed between the two looks.
-        if ledger::find(connection, xid).await?.is_some() {
-            return Ok(CommitOutcome::AlreadyCommitted);
+        if let Some(entry) = ledger::find(connection, xid).await? {
+            return Ok(entry.outcome());
         }
         let reason = format!(
             "{} ({}) neither lists it as prepared nor has a row of it in {}: it was rolled back, or this is another server",

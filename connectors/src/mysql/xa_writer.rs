@@ -108,7 +108,7 @@ impl<T> XaWriter<T> {
         let (xid, rows) = (&open.xid, open.rows);
         let mut connection = session.lock().await;
         let target = self.target.spec.name.clone();
-        let entry = LedgerEntry { target, closed_by: self.closing, rows };
+        let entry = LedgerEntry { target, closed_by: self.closing, rows, note: None };
         ledger::write(&mut connection, xid, &entry, self.context.connector.clock.wall_ms()).await?;
         fault_point!("mysql.xa.end.before");
         connection.run(&format!("ending the branch {xid}"), &format!("XA END {}", xid.sql())).await?;

@@ -1,0 +1,55 @@
+//! Brokers that are away for a while, or for too long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::memory::InMemory;
+use tidegate::engine::execution::ExecutionConfig;
+use tidegate::engine::jobmanager::RestartStrategy;
+use tidegate::prelude::*;
+use tidegate::state::CheckpointStorage;
+use tidegate_jobs::services::{Service, ServiceKind};
+
+use crate::broker::Topic;
+use crate::live_job::{LiveJob, eventually};
+use crate::reading::numbers;
+use tidegate_tests::checkpoints_every;
+
+#[test]
+fn a_broker_that_is_killed_and_comes_back_costs_no_record_and_one_that_stays_away_ends_the_attempt() {
+    let mut broker = Service::own(ServiceKind::Kafka, "source-outage", &[]).unwrap();
+    let topic = Topic::at(broker.bootstrap().unwrap(), 2);
+    topic.write_numbers(2, 0, 1_000);
+    let source = numbers(&topic)
+        .discovery_interval(Duration::from_millis(300))
+        .longest_outage(Duration::from_secs(60));
+    let sink = CollectSink::new();
+    let out = sink.clone();
+    let build =
+        move |env: &StreamEnvironment| drop(env.source("topic", source).uid("topic").sink("out", out));
+    let config = ExecutionConfig { restart: RestartStrategy::None, ..checkpoints_every(50) };
+    let storage = CheckpointStorage::over(Arc::new(InMemory::new()), "memory://scenario");
+    let job = LiveJob::start(build, 2, config.clone(), Some(storage.clone()));
+    eventually("the first records", || sink.records().len() >= 1_000);
+    broker.kill().unwrap();
+    job.wait_for_checkpoints(5);
+    broker.start().unwrap();
+    topic.write_numbers(2, 1_000, 1_000);
+    eventually("the records after the outage", || sink.records().len() >= 2_000);
+    job.cancel();
+    let mut seen: Vec<u64> = sink.records().iter().map(|record| record.2).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, (0..2_000).collect::<Vec<u64>>());
+
+    let source = numbers(&topic).without_discovery().longest_outage(Duration::from_secs(2));
+    let counters = source.counters();
+    let build = move |env: &StreamEnvironment| {
+        drop(env.source("topic", source).uid("topic").sink("out", CollectSink::new()))
+    };
+    let job = LiveJob::start(build, 2, config, Some(storage));
+    eventually("a look", || counters.discoveries() > 0);
+    job.wait_for_checkpoints(3);
+    broker.kill().unwrap();
+    let text = job.failure();
+    assert!(text.contains("no broker of") && text.contains("could be reached"), "{text}");
+}

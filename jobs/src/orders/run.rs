@@ -77,10 +77,6 @@ pub(crate) enum RunUsage {
     /// The files say how many orders there are.
     #[error("--orders belongs to --source datagen; a folder of files or a topic has the orders it has")]
     OrdersOfFiles,
-    /// The job cannot do it yet.
-    #[cfg(feature = "mysql")]
-    #[error("?mode=upsert is not there yet")]
-    NotYet,
     /// There are no files.
     #[error("--follow and --broken-lines skip belong to --source files:DIR or kafka://…")]
     FilesOfDatagen,
@@ -93,11 +89,6 @@ impl RunArgs {
     /// [`RunUsage`].
     pub(crate) fn check(&self) -> Result<(), RunUsage> {
         self.settings.check()?;
-        #[cfg(feature = "mysql")]
-        if matches!(&self.sink, SinkAddress::Mysql(a) if a.mode == crate::address::servers::MysqlMode::Upsert)
-        {
-            return Err(RunUsage::NotYet);
-        }
         let datagen = self.source == SourceAddress::Datagen;
         if self.orders.is_some() && !datagen {
             return Err(RunUsage::OrdersOfFiles);

@@ -36,6 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_millis(20);
 /// Partitions of a run: `t-0` and `t-1`.
 const PARTITIONS: usize = 2;
+/// The partition was made just now, and its leader does not know yet.
+const NOT_LEADER: i16 = 6;
 /// Runs side by side.
 const RUNS_AT_ONCE: usize = 8;
 
@@ -152,9 +154,14 @@ impl Replay {
         request.acks = -1;
         request.timeout_ms = 5_000;
         request.topic_data = vec![topic];
-        // From version 12 on a produce adds its partition to the transaction.
-        let answer = self.wire.call(&self.bootstrap, 7..=11, &request).await.unwrap();
-        answer.responses[0].partition_responses[0].error_code
+        loop {
+            // As librdkafka: version 11 says 120 for 48, and from 12 on a produce adds its partition to the transaction.
+            let answer = self.wire.call(&self.bootstrap, 7..=10, &request).await.unwrap();
+            match answer.responses[0].partition_responses[0].error_code {
+                NOT_LEADER => self.pause().await,
+                code => return code,
+            }
+        }
     }
 
     /// Waits until no id of this run is in one of these states.

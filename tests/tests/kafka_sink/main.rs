@@ -10,3 +10,4 @@ mod kills;
 mod subtask;
 mod topic;
 mod transactions;
+mod txn;

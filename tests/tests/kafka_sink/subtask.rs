@@ -25,7 +25,6 @@ pub(crate) type Transaction = Prepared<BrokerCommittable>;
 
 /// See the module.
 pub(crate) struct Subtask {
-    pub(crate) sink: KafkaSink<u64>,
     pub(crate) context: TwoPhaseContext,
     pub(crate) writer: KafkaWriter<u64>,
     pub(crate) committer: KafkaCommitter,
@@ -100,7 +99,7 @@ impl Subtask {
             committer.roll_back(name).await?;
         }
         let writer = sink.open_writer(context.clone()).await?;
-        Ok(Self { sink, context, writer, committer, recovered, rolled_back: names.len() })
+        Ok(Self { context, writer, committer, recovered, rolled_back: names.len() })
     }
 
     pub(crate) async fn write(

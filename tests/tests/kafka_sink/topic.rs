@@ -11,7 +11,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::Message;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
-use tidegate::connectors::kafka::wire::WireClient;
+use tidegate::connectors::kafka::{JobTransaction, TransactionAdmin};
 use tidegate::engine::clock::{Clock, SystemClock};
 use tidegate::engine::io::TokioIo;
 use tidegate_jobs::services::{Service, ServiceKind};
@@ -46,7 +46,7 @@ impl Topic {
         let admin: AdminClient<DefaultClientContext> =
             ClientConfig::new().set("bootstrap.servers", bootstrap).create().unwrap();
         let topic = NewTopic::new(&name, partitions, TopicReplication::Fixed(1));
-        let made = futures::executor::block_on(admin.create_topics([&topic], &AdminOptions::new())).unwrap();
+        let made = apart(async { admin.create_topics([&topic], &AdminOptions::new()).await.unwrap() });
         assert!(made[0].is_ok(), "{made:?}");
         let topic = Self { bootstrap: bootstrap.to_owned(), name, partitions };
         // Its leaders are elected when it can be read.
@@ -64,6 +64,13 @@ impl Topic {
         let mut numbers: Vec<u64> = self.committed().iter().map(|text| text.parse().unwrap()).collect();
         numbers.sort_unstable();
         numbers
+    }
+
+    /// These numbers are committed, each once, and no others. (A commit is answered before its markers are written.)
+    pub(crate) fn expect(&self, numbers: impl IntoIterator<Item = u64>) {
+        let numbers: Vec<u64> = numbers.into_iter().collect();
+        eventually("as many numbers are committed", || self.committed().len() >= numbers.len());
+        assert_eq!(self.numbers(), numbers);
     }
 
     /// Everything, aborted records too.
@@ -104,20 +111,27 @@ impl Topic {
         Ok(records)
     }
 
-    /// Transactional ids of a job that are open or being ended.
-    pub(crate) fn open_transactions(&self, job: &str) -> Vec<String> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+    /// Transactional ids that are open in this topic.
+    pub(crate) fn open_transactions(&self) -> Vec<String> {
+        let listed = apart(async {
             let io = TokioIo::shared(tokio::runtime::Handle::current());
-            let mut wire = WireClient::new(&self.bootstrap, io);
-            let listed = wire.list_transactions().await.unwrap();
-            let open = listed.into_iter().filter(|it| {
-                !matches!(it.state.as_str(), "Empty" | "CompleteCommit" | "CompleteAbort" | "Dead")
-            });
-            let prefix = format!("tidegate.{job}.");
-            open.map(|it| it.id).filter(|id| id.starts_with(&prefix)).collect()
-        })
+            TransactionAdmin::new(&self.bootstrap, io).list(true).await.unwrap()
+        });
+        let of_topic = |it: &JobTransaction| {
+            it.state == "Ongoing" && it.partitions.iter().any(|(topic, _)| *topic == self.name)
+        };
+        listed.into_iter().filter(of_topic).map(|it| it.id).collect()
     }
+}
+
+/// Runs on a thread and a runtime of its own, whether or not there is one here.
+fn apart<T: Send>(work: impl Future<Output = T> + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+        });
+        thread.join().unwrap()
+    })
 }
 
 /// Waits until it is so.

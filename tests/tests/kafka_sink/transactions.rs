@@ -20,15 +20,15 @@ async fn records_are_visible_with_the_commit_and_not_before() {
     let first = subtask.prepared(1, 0..10).await;
     assert_eq!(topic.numbers(), [0; 0], "prepared is not committed");
     assert_eq!(topic.written().len(), 10);
-    assert_eq!(topic.open_transactions(&topic.name).len(), 1);
+    assert_eq!(topic.open_transactions().len(), 1);
     assert_eq!(subtask.commit(&first).await, CommitOutcome::Committed);
     assert_eq!(
         subtask.commit(&first).await,
         CommitOutcome::AlreadyCommitted,
         "a commit may be asked for again"
     );
-    assert_eq!(topic.numbers(), (0..10).collect::<Vec<_>>());
-    assert_eq!(topic.open_transactions(&topic.name), [""; 0]);
+    topic.expect(0..10);
+    assert_eq!(topic.open_transactions(), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -40,7 +40,7 @@ async fn a_checkpoint_without_records_makes_no_transaction() {
     }
     let after = subtask.prepared(6, [7]).await;
     assert_eq!(subtask.commit(&after).await, CommitOutcome::Committed);
-    assert_eq!(topic.numbers(), [7]);
+    topic.expect([7]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -51,7 +51,7 @@ async fn a_barrier_right_after_the_first_record_loses_none() {
         let transaction = subtask.prepared(number + 1, [number]).await;
         assert_eq!(subtask.commit(&transaction).await, CommitOutcome::Committed);
     }
-    assert_eq!(topic.numbers(), (0..10).collect::<Vec<_>>());
+    topic.expect(0..10);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -77,7 +77,7 @@ async fn as_many_transactions_as_there_are_slots_wait_for_their_commit_side_by_s
     }
     let last = subtask.prepare(PLACES as u64 + 1).await.unwrap().unwrap();
     assert_eq!(subtask.commit(&last).await, CommitOutcome::Committed);
-    assert_eq!(topic.numbers(), [1, 2, 3, 4, 100]);
+    topic.expect([1, 2, 3, 4, 100]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -90,7 +90,7 @@ async fn a_later_attempt_commits_what_is_listed_and_aborts_the_rest() {
     let mut next = Subtask::recover(sink(&topic), &topic, (0, 1), 2, &listed).await.unwrap();
     assert_eq!(next.recovered, [CommitOutcome::Committed, CommitOutcome::Committed]);
     assert!(next.rolled_back >= 2, "the unlisted one, the open one: {}", next.rolled_back);
-    assert_eq!(topic.numbers(), (0..6).collect::<Vec<_>>());
+    topic.expect(0..6);
     // The old attempt is still there, and can do nothing more.
     let zombie = async { subtask.write(12..15).await.and(subtask.prepare(4).await.map(drop)) };
     assert!(zombie.await.is_err(), "a fenced writer prepares nothing");
@@ -100,8 +100,8 @@ async fn a_later_attempt_commits_what_is_listed_and_aborts_the_rest() {
     assert!(reason.contains("ledger"), "{reason}");
     let again = next.prepared(3, 6..12).await;
     assert_eq!(next.commit(&again).await, CommitOutcome::Committed);
-    assert_eq!(topic.numbers(), (0..12).collect::<Vec<_>>());
-    assert_eq!(topic.open_transactions(&topic.name), [""; 0]);
+    topic.expect(0..12);
+    assert_eq!(topic.open_transactions(), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -113,13 +113,13 @@ async fn a_lower_parallelism_aborts_what_all_old_subtasks_left_open() {
         it.prepared(1, [u64::from(subtask)]).await;
         old.push(it);
     }
-    assert_eq!(topic.open_transactions(&topic.name).len(), 3);
+    assert_eq!(topic.open_transactions().len(), 3);
     let mut only = Subtask::recover(sink(&topic), &topic, (0, 1), 2, &[]).await.unwrap();
     assert!(only.rolled_back >= 3, "{}", only.rolled_back);
-    assert_eq!(topic.open_transactions(&topic.name), [""; 0]);
+    assert_eq!(topic.open_transactions(), [""; 0]);
     let transaction = only.prepared(1, [0, 1, 2]).await;
     assert_eq!(only.commit(&transaction).await, CommitOutcome::Committed);
-    assert_eq!(topic.numbers(), [0, 1, 2]);
+    topic.expect([0, 1, 2]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -136,7 +136,7 @@ async fn a_transaction_that_somebody_aborted_is_lost_and_one_that_somebody_commi
     }
     assert!(matches!(subtask.commit(&aborted).await, CommitOutcome::Lost { .. }));
     assert_eq!(subtask.commit(&committed).await, CommitOutcome::AlreadyCommitted);
-    assert_eq!(topic.numbers(), [2]);
+    topic.expect([2]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -147,6 +147,6 @@ async fn an_orderly_cancel_leaves_no_transaction_open() {
     subtask.write([2]).await.unwrap();
     subtask.writer.discard().await.unwrap();
     subtask.committer.roll_back(&prepared.name).await.unwrap();
-    assert_eq!(topic.open_transactions(&topic.name), [""; 0]);
+    assert_eq!(topic.open_transactions(), [""; 0]);
     assert_eq!(topic.numbers(), [0; 0]);
 }

@@ -13,8 +13,6 @@ const PREFIX: &str = "tidegate";
 /// One prepared branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Branch {
-    /// Its number of a format.
-    pub(crate) format: i64,
     /// Its global part.
     pub(crate) gtrid: Vec<u8>,
     /// Its branch part.
@@ -25,12 +23,6 @@ impl Branch {
     fn is_of(&self, log_id: &str) -> bool {
         let mut parts = self.gtrid.split(|byte| *byte == b'.');
         parts.next() == Some(PREFIX.as_bytes()) && parts.any(|part| part == log_id.as_bytes())
-    }
-
-    /// As SQL takes it.
-    pub(crate) fn literal(&self) -> String {
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        format!("X'{}',X'{}',{}", hex(&self.gtrid), hex(&self.bqual), self.format)
     }
 }
 
@@ -47,14 +39,13 @@ pub(crate) fn branches(session: &mut Session, log_id: &str) -> Result<Vec<Branch
 }
 
 fn branch_of(row: Row) -> Option<Branch> {
-    let format = row.get_opt::<i64, _>(0)?.ok()?;
     let [gtrid, bqual] = [1, 2].map(|column| row.get_opt::<usize, _>(column).and_then(Result::ok));
     let data = match row.as_ref(3)? {
         Value::Bytes(bytes) => bytes,
         _ => return None,
     };
     let (gtrid, rest) = data.split_at_checked(gtrid?)?;
-    Some(Branch { format, gtrid: gtrid.to_vec(), bqual: rest.get(..bqual?)?.to_vec() })
+    Some(Branch { gtrid: gtrid.to_vec(), bqual: rest.get(..bqual?)?.to_vec() })
 }
 
 /// Staging tables of Tidegate in this database.
@@ -73,24 +64,15 @@ pub(crate) fn staging_tables(session: &mut Session) -> Result<Vec<String>, Datab
     Ok(found)
 }
 
-/// Rolls a prepared branch back by hand, as an operator would.
-///
-/// # Errors
-/// [`DatabaseError`].
-pub(crate) fn roll_back(session: &mut Session, branch: &Branch) -> Result<(), DatabaseError> {
-    session.run("roll the branch back", &format!("XA ROLLBACK {}", branch.literal()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_branch_belongs_to_the_log_in_its_name() {
-        let branch = |gtrid: &str| Branch { format: 1, gtrid: gtrid.into(), bqual: b"1.x.0.1.1".to_vec() };
+        let branch = |gtrid: &str| Branch { gtrid: gtrid.into(), bqual: b"1.x.0.1.1".to_vec() };
         assert!(branch("tidegate.orders.ab12").is_of("ab12"));
         assert!(!branch("tidegate.orders.ab12").is_of("ab1"));
         assert!(!branch("other.orders.ab12").is_of("ab12"));
-        assert_eq!(branch("tg").literal(), "X'7467',X'312e782e302e312e31',1");
     }
 }

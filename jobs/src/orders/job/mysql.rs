@@ -3,9 +3,9 @@
 //! Owns: their columns, and what is done with a row in each mode. Does not own: the streams ([`super`]).
 //! Runs on: the main thread while the graph is recorded; the closures on the slots' threads.
 
-use tidegate::connectors::mysql::MysqlSink;
+use tidegate::connectors::mysql::{Columns, MysqlSink, UpsertSink};
 use tidegate::engine::api::KeyedStream;
-use tidegate::prelude::*;
+use tidegate::prelude::DataStream;
 
 use super::UserTotal;
 use crate::address::servers::{MysqlAddress, MysqlMode};
@@ -22,10 +22,10 @@ pub(super) fn sinks<ByOrder, ByUser>(
     ByOrder: Fn(&Order) -> u64 + Clone + Send + Sync + 'static,
     ByUser: Fn(&Order) -> u64 + Clone + Send + Sync + 'static,
 {
-    let url = &address.url;
-    let event = order_event(url);
-    let log = order_log(url);
-    let total = user_total(url, "t_user_total");
+    let url = address.url.as_str();
+    let event = MysqlSink::table(url, "t_order_event").columns(|_| event_columns());
+    let log = MysqlSink::table(url, "t_order_log").columns(|_| log_columns());
+    let total = MysqlSink::table(url, "t_user_total").columns(|_| total_columns());
     match address.mode {
         MysqlMode::Xa => {
             by_order.sink("order_event_sink", event.overwrite_by("order_id"));
@@ -45,14 +45,20 @@ pub(super) fn sinks<ByOrder, ByUser>(
             totals.sink("user_total_sink", total.overwrite_by("user_id").plain());
             orders.sink("order_log_sink", log.append().plain());
         }
-        // Refused while flags are read.
-        MysqlMode::Upsert => {}
+        // What is added to cannot be written twice: the sums come from keyed state.
+        MysqlMode::Upsert => {
+            by_order
+                .sink("order_event_sink", UpsertSink::new(url, "t_order_event", event_columns(), "order_id"));
+            totals.sink("order_stat_sink", UpsertSink::new(url, "t_order_stat", total_columns(), "user_id"));
+            totals.sink("user_total_sink", UpsertSink::new(url, "t_user_total", total_columns(), "user_id"));
+            by_order.sink("order_log_sink", UpsertSink::new(url, "t_order_log", log_columns(), "order_id"));
+        }
     }
 }
 
 /// Every order as it is, written over what is there.
-fn order_event(url: &str) -> MysqlSink<Order> {
-    MysqlSink::table(url, "t_order_event")
+fn event_columns() -> Columns<Order> {
+    Columns::new()
         .column("order_id", |order: &Order| order.order_id)
         .column("user_id", |order| order.user_id)
         .column("amount_cents", |order| order.amount_cents)
@@ -69,16 +75,16 @@ fn order_stat(url: &str) -> MysqlSink<Order> {
 }
 
 /// The total from keyed state, written over what is there.
-fn user_total(url: &str, table: &str) -> MysqlSink<UserTotal> {
-    MysqlSink::table(url, table)
+fn total_columns() -> Columns<UserTotal> {
+    Columns::new()
         .column("user_id", |row: &UserTotal| row.user_id)
         .column("order_count", |row| row.totals.order_count.cast_signed())
         .column("total_amount_cents", |row| row.totals.amount_cents)
 }
 
 /// A row per applied order with the place it was read at.
-fn order_log(url: &str) -> MysqlSink<Order> {
-    MysqlSink::table(url, "t_order_log")
+fn log_columns() -> Columns<Order> {
+    Columns::new()
         .column("order_id", |order: &Order| order.order_id)
         .column("user_id", |order| order.user_id)
         .column("amount_cents", |order| order.amount_cents)

@@ -4,17 +4,18 @@
 //!
 //! 1. The job dies when its branches are prepared and the checkpoint is not in the log.
 //! 2. The control: nothing recovers. The branches stand in `XA RECOVER`, and an update of their rows waits for a lock until it is
-//!    refused. An operator rolls them back, as `tidegate xa rollback` does; the same update passes.
+//!    refused. An operator rolls them back ([`super::settle`]); the same update passes.
 //! 3. The job starts again from its checkpoint, and dies when the checkpoint is in the log and nothing is committed.
 //! 4. It starts again: its recovery commits what the checkpoint lists. It finishes; nothing counts twice.
 
 use super::ScenarioError;
 use super::notes::Notes;
 use super::outcome::Outcome;
+use super::settle;
 use super::stage::{Plan, Set, Stage};
 use crate::address::servers::MysqlMode;
 use crate::attempt::Position;
-use crate::database::{DatabaseError, Session, leftover};
+use crate::database::{DatabaseError, Session};
 use tidegate_jobs::digits::grouped;
 use tidegate_jobs::stopwatch::Stopwatch;
 
@@ -71,18 +72,14 @@ fn left_alone(stage: &Stage, outcome: &mut Outcome) -> Result<(), ScenarioError>
         false => format!("passed in {waited_ms} ms"),
     };
     outcome.check("an update of their rows waits for their locks", refused, found);
-    for branch in &branches {
-        leftover::roll_back(&mut session, branch)?;
-    }
+    let settled = settle::roll_back(stage.tables(), &branches)?;
     let left = stage.branches(&mut session)?.len();
     let (waited_ms, refused) = update_all(&mut session)?;
-    let found =
-        format!("{left} left; the update {} in {waited_ms} ms", if refused { "refused" } else { "passed" });
-    outcome.check(
-        "XA ROLLBACK by hand, as tidegate xa rollback does it, clears them",
-        left == 0 && !refused,
-        found,
+    let found = format!(
+        "{settled} rolled back, {left} left; the update {} in {waited_ms} ms",
+        if refused { "refused" } else { "passed" }
     );
+    outcome.check("an operator (tidegate xa rollback) clears them", left == 0 && !refused, found);
     Ok(())
 }
 

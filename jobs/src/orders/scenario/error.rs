@@ -70,6 +70,9 @@ pub(crate) enum ScenarioError {
     /// The database.
     #[error(transparent)]
     Database(#[from] DatabaseError),
+    /// A branch that cannot be settled by hand.
+    #[error(transparent)]
+    Settle(#[from] tidegate::connectors::mysql::MysqlError),
     /// The audit.
     #[error(transparent)]
     Verify(#[from] VerifyError),

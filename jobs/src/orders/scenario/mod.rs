@@ -27,6 +27,7 @@ mod outcome;
 mod page;
 mod positions;
 mod servers;
+mod settle;
 mod stage;
 
 use std::io::Write;

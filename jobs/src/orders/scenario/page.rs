@@ -44,6 +44,7 @@ fn section(outcome: &Outcome) -> String {
             )
         })
         .collect();
+    let latencies = outcome.drawing.as_deref().unwrap_or_default();
     let drawing = outcome
         .timeline
         .as_ref()
@@ -52,7 +53,7 @@ fn section(outcome: &Outcome) -> String {
     let grid = outcome.grid.as_ref().map(Grid::to_html).unwrap_or_default();
     let tables = outcome.verdict.as_ref().map(tables_html).unwrap_or_default();
     format!(
-        "<section><h2 class=\"{verdict}\">{} · {}</h2>\n{drawing}\n<ul>{lines}</ul>\n{grid}\n{tables}\n<ul>{checks}</ul></section>\n",
+        "<section><h2 class=\"{verdict}\">{} · {}</h2>\n{drawing}{latencies}\n<ul>{lines}</ul>\n{grid}\n{tables}\n<ul>{checks}</ul></section>\n",
         outcome.name,
         escaped(&outcome.title)
     )

@@ -57,6 +57,8 @@ const SUBTASKS_MIN: u32 = 3;
 const CONTROL_ORDERS: u64 = 20_000;
 /// Between two checkpoints, when nothing is asked for.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// Between two checkpoints of a control group on servers, whose restarts take longer.
+const SERVER_INTERVAL: Duration = Duration::from_millis(1_500);
 /// Checkpoint intervals in the share of the input that a kill has.
 const INTERVALS_PER_KILL: u64 = 3;
 /// Shares of the input beyond the kills: something must be left behind the last one.
@@ -106,7 +108,8 @@ fn control_group(
     orders: u64,
 ) -> Result<ExitCode, TortureError> {
     let kills = args.kills.unwrap_or(CONTROL_KILLS);
-    let script = Script::new(restart, kills, orders, args.checkpoint_interval);
+    let slower = args.sink.is_some().then_some(SERVER_INTERVAL);
+    let script = Script::new(restart, kills, orders, args.checkpoint_interval.or(slower));
     let settings = settings(args, restart.word(), false);
     let display = Display::new(args.json, u64::from(kills) * 2);
     display.line(&format!(

@@ -88,13 +88,10 @@ pub(crate) struct Expected {
     pub(crate) places: BTreeMap<i64, LogRow>,
 }
 
-/// The bits of a place that are its offset.
-#[cfg(feature = "rdkafka")]
-const OFFSET_BITS: u32 = 48;
-
 /// A place in a topic as one number.
 #[cfg(feature = "rdkafka")]
 pub(crate) fn place_id(partition: i64, offset: i64) -> i64 {
+    use super::verdict::OFFSET_BITS;
     (partition << OFFSET_BITS) | (offset & ((1 << OFFSET_BITS) - 1))
 }
 

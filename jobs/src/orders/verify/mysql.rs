@@ -18,7 +18,7 @@ use crate::database::{DatabaseError, Session};
 const NO_SUCH_TABLE: u16 = 1146;
 #[cfg(feature = "rdkafka")]
 const PLACES: Table = Table {
-    name: "t_order_log by offset",
+    name: super::verdict::BY_OFFSET,
     columns: "source_partition, source_offset, user_id, amount_cents",
 };
 

@@ -91,6 +91,11 @@ impl TableVerdict {
     }
 }
 
+/// `t_order_log` by the places in the topic; the id of a row is its place.
+pub(crate) const BY_OFFSET: &str = "t_order_log by offset";
+/// The bits of a place that are its offset; those above are its partition.
+pub(crate) const OFFSET_BITS: u32 = 48;
+
 /// The table that cannot hide a duplicate.
 pub(crate) const ORDER_LOG: &str = "t_order_log";
 
@@ -183,11 +188,20 @@ impl Verdict {
             let row = format!("  {name:<16}{expected:>10}{actual:>12}{duplicates:>13}{lost:>7}    {notes}");
             writeln!(text, "{}", row.trim_end()).expect("a String takes all text");
             for fault in &table.faults {
-                writeln!(text, "      {} {}", fault.kind.word(), fault.id).expect("a String takes all text");
+                let id = words_of(name, fault.id);
+                writeln!(text, "      {} {id}", fault.kind.word()).expect("a String takes all text");
             }
         }
         text
     }
+}
+
+/// An order or a user by its number, a place in a topic by partition and offset.
+fn words_of(table: &str, id: i64) -> String {
+    if table != BY_OFFSET {
+        return id.to_string();
+    }
+    format!("partition {} offset {}", id >> OFFSET_BITS, id & ((1 << OFFSET_BITS) - 1))
 }
 
 /// What stands behind the columns: always the deviation of totals, and all that is not as it must be.
@@ -233,6 +247,12 @@ mod tests {
 ";
         assert_eq!(verdict.to_text(), expected);
         assert!(verdict.ok());
+    }
+
+    #[test]
+    fn a_place_in_a_topic_is_named_by_partition_and_offset() {
+        assert_eq!(words_of("t_order_log", 7), "7");
+        assert_eq!(words_of(BY_OFFSET, (2 << OFFSET_BITS) | 41), "partition 2 offset 41");
     }
 
     #[test]

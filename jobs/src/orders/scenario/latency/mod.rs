@@ -6,6 +6,7 @@
 
 mod feeder;
 mod percentile;
+mod plot;
 mod reader;
 
 use std::process::Stdio;
@@ -17,6 +18,7 @@ use serde_json::json;
 
 use self::feeder::Feeder;
 use self::percentile::percentile;
+use self::plot::{Series, plot};
 use self::reader::{Reader, Sight};
 use super::ScenarioError;
 use super::grid::Grid;
@@ -53,6 +55,9 @@ struct Measured {
     /// From the order's sending to the first sight of its row, in microseconds, sorted; only what was seen before the kill.
     latencies_us: Vec<u64>,
     recovery_ms: Option<u64>,
+    /// Every order: when it was sent, and how much later it was seen.
+    dots: Vec<(u64, u64)>,
+    killed_us: u64,
     sight: Sight,
     audit_ok: bool,
 }
@@ -76,8 +81,10 @@ pub(crate) fn play(set: &Set<'_>) -> Result<Outcome, ScenarioError> {
         "sums seen going back",
         "final tables as asked",
     ]);
+    let mut series = Vec::new();
     for (words, mode, guarantee) in MODES {
         let measured = measure(set, mode, guarantee, orders)?;
+        series.push(Series { name: words, dots: measured.dots.clone(), killed_us: measured.killed_us });
         let at = |percent| percentile(&measured.latencies_us, percent).map(|us| us / 1_000);
         grid.row([
             json!(words),
@@ -108,6 +115,7 @@ pub(crate) fn play(set: &Set<'_>) -> Result<Outcome, ScenarioError> {
         }
     }
     outcome.grid = Some(grid);
+    outcome.drawing = Some(plot(&series));
     Ok(outcome)
 }
 
@@ -136,16 +144,17 @@ fn measure(
     let sight = reader.join()?;
     ran?;
     let first = |order: usize| sight.first_us.get(order).copied().flatten();
-    let mut latencies_us: Vec<u64> = (0..sent_us.len())
-        .filter_map(|order| Some((first(order)?, *sent_us.get(order)?)))
-        .filter(|(seen, _)| *seen <= killed_us)
-        .map(|(seen, sent)| seen.saturating_sub(sent))
+    let dots: Vec<(u64, u64)> = (0..sent_us.len())
+        .filter_map(|order| Some((*sent_us.get(order)?, first(order)?)))
+        .map(|(sent, seen)| (sent, seen.saturating_sub(sent)))
         .collect();
+    let before_the_kill = dots.iter().filter(|(sent, took)| sent + took <= killed_us);
+    let mut latencies_us: Vec<u64> = before_the_kill.map(|(_, took)| *took).collect();
     latencies_us.sort_unstable();
     let new = sight.first_us.iter().flatten().filter(|&&seen| seen > killed_us + RETURN_MS_MIN * 1_000);
     let recovery_ms = new.min().map(|first| (first - killed_us) / 1_000);
     let audit_ok = stage.audit()?.ok();
-    Ok(Measured { latencies_us, recovery_ms, sight, audit_ok })
+    Ok(Measured { latencies_us, recovery_ms, dots, killed_us, sight, audit_ok })
 }
 
 /// The run after the kill: it goes on until the reader has seen every order, and is then told to end in order.

@@ -26,7 +26,7 @@ pub mod kafka;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 pub mod print;
-#[cfg(any(feature = "datagen", feature = "file"))]
+#[cfg(any(feature = "datagen", feature = "file", feature = "rdkafka"))]
 mod rate;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

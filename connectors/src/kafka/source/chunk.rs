@@ -94,14 +94,21 @@ impl<T> ChunkInHand<T> {
         }
     }
 
-    /// Hands out as much as there is room for and moves the splits behind it. `true`: nothing is left.
+    /// Records that are left.
+    pub(super) fn left(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Hands out as much as there is room for, at most `most`, and moves the splits behind it. `true`: nothing is left.
     pub(super) fn hand_out(
         &mut self,
+        mut most: usize,
         output: &mut SourceOutput<T>,
         splits: &mut BTreeMap<i32, OpenSplit>,
     ) -> bool {
         while let Some(run) = &mut self.run {
-            let count = run.records.min(output.room());
+            let count = run.records.min(output.room()).min(most);
+            most -= count;
             if count > 0 {
                 output.records_of(run.partition.unsigned_abs());
             }
@@ -156,7 +163,7 @@ mod tests {
             let (mut hand, mut splits, mut seen) = (ChunkInHand::of(chunk), splits(), Vec::new());
             loop {
                 let mut output = SourceOutput::with_room(room);
-                let done = hand.hand_out(&mut output, &mut splits);
+                let done = hand.hand_out(usize::MAX, &mut output, &mut splits);
                 seen.extend(output.take().values);
                 for (partition, offset) in [(0, 4), (0, 7), (1, 2), (0, 9)] {
                     let read = splits[&partition].split.next_offset > offset;
@@ -183,10 +190,10 @@ mod tests {
         chunk.push(0, 5, EventTime(0), ());
         let (mut hand, mut splits) = (ChunkInHand::of(chunk), splits());
         let mut output = SourceOutput::with_room(1);
-        assert!(!hand.hand_out(&mut output, &mut splits));
+        assert!(!hand.hand_out(usize::MAX, &mut output, &mut splits));
         assert_eq!(positions(&splits)[0], 1, "what was left out is left out again, not lost");
         let mut output = SourceOutput::with_room(1);
-        assert!(hand.hand_out(&mut output, &mut splits));
+        assert!(hand.hand_out(usize::MAX, &mut output, &mut splits));
         assert_eq!(positions(&splits)[0], 6);
     }
 
@@ -195,7 +202,7 @@ mod tests {
         let mut chunk = Chunk::<()>::with_capacity(0);
         chunk.move_to(1, 8);
         let mut splits = splits();
-        assert!(ChunkInHand::of(chunk).hand_out(&mut SourceOutput::with_room(4), &mut splits));
+        assert!(ChunkInHand::of(chunk).hand_out(usize::MAX, &mut SourceOutput::with_room(4), &mut splits));
         assert_eq!(positions(&splits), [0, 8]);
     }
 }

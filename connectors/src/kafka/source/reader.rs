@@ -19,6 +19,7 @@ use super::fetcher::Fetcher;
 use super::kafka_source::Deserialize;
 use super::settings::KafkaSourceSettings;
 use super::{KafkaSourceError, KafkaSplit};
+use crate::rate::Grant;
 
 /// Chunks that may wait for the slot.
 const CHUNKS_WAITING: usize = 4;
@@ -181,12 +182,22 @@ impl<T: Send + 'static> SplitReader for KafkaReader<T> {
 
     fn poll(&mut self, output: &mut SourceOutput<T>) -> Result<ReadStatus, ConnectorError> {
         let room = output.room();
-        let mut moved = false;
+        let (mut moved, mut due) = (false, None);
         while output.room() > 0 {
             self.refill();
             let Some(chunk) = &mut self.in_hand else { break };
+            let mut most = output.room();
+            if let Some(rate) = self.settings.rate.as_ref().filter(|_| chunk.left() > 0) {
+                match rate.grant(self.context.clock.now(), most.min(chunk.left())) {
+                    Grant::Records(records) => most = records,
+                    Grant::Wait(moment) => {
+                        due = Some(moment);
+                        break;
+                    }
+                }
+            }
             moved = true;
-            if chunk.hand_out(output, &mut self.splits) {
+            if chunk.hand_out(most, output, &mut self.splits) {
                 self.in_hand = None;
             }
         }
@@ -201,6 +212,9 @@ impl<T: Send + 'static> SplitReader for KafkaReader<T> {
         }
         if records > 0 {
             return Ok(ReadStatus::More);
+        }
+        if due.is_some() {
+            return Ok(ReadStatus::Pending(due));
         }
         // What was read before goes out first.
         if let Some(error) = self.failure.take() {

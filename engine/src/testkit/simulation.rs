@@ -27,6 +27,9 @@ const DIFFERS_CALMLY: &str = "\n  this was a run without any fault, beside anoth
 /// So many lines of the timeline stand in a failure.
 const TIMELINE_LINES: usize = 25;
 
+/// Records the author's job.
+type RecordJob<'a> = Box<dyn Fn(&StreamEnvironment) -> Result<(), JobError> + 'a>;
+
 /// A job under simulation. Each seed is one schedule of everything that can go wrong; the same seed gives the same run.
 ///
 /// The job is first run twice without any fault, at different parallelism. What the first of the two put out is the *reference*; if the
@@ -48,7 +51,7 @@ const TIMELINE_LINES: usize = 25;
 ///     .check(|run| run.sink::<u64>("doubled").contains_reference());
 /// ```
 pub struct Simulation<'a> {
-    build: Box<dyn Fn(&StreamEnvironment) -> Result<(), JobError> + 'a>,
+    build: RecordJob<'a>,
     inputs: Inputs,
     seeds: Range<u64>,
 }

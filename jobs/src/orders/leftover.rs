@@ -24,6 +24,10 @@ impl Leftover {
     /// # Errors
     /// [`GroundError`].
     pub(crate) fn of(line: &RunLine) -> Result<Self, GroundError> {
+        #[cfg_attr(
+            not(any(feature = "mysql", feature = "rdkafka")),
+            allow(unused_mut, reason = "no server is asked")
+        )]
         let mut left = Self::default();
         for sink in [Some(&line.sink), line.detail.as_ref()].into_iter().flatten() {
             match sink {

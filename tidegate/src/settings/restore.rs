@@ -7,6 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::state::local_folder;
+
 /// Where a run begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Restore {
@@ -45,15 +47,6 @@ impl FromStr for Restore {
             },
             _ => Err(wrong()),
         }
-    }
-}
-
-/// The folder on local disk that a URL names, if it names one.
-pub(crate) fn local_folder(url: &str) -> Option<PathBuf> {
-    match url.split_once("://") {
-        None => Some(PathBuf::from(url)),
-        Some(("file", path)) => Some(PathBuf::from(path)),
-        Some(_) => None,
     }
 }
 

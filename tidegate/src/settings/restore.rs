@@ -82,6 +82,7 @@ mod tests {
     #[test]
     fn one_folder_has_many_names() {
         assert!(same_folder("file:///a/b", "/a/b/"));
+        assert!(same_folder("file:///a/b%20c", "/a/b c"));
         assert!(same_folder("s3://bucket/x/", "s3://bucket/x"));
         assert!(!same_folder("/a/b", "/a/c"));
         assert!(!same_folder("s3://bucket/a", "/bucket/a"));

@@ -2,6 +2,8 @@
 //!
 //! Owns: the job. Does not own: what is done to it. Runs on: a process of its own.
 
+use tidegate::engine::api::{ConnectorContext, ConnectorError, Sink, Writer};
+use tidegate::engine::element::Batch;
 use tidegate::prelude::*;
 
 /// Counts numbers by their last digits.
@@ -19,6 +21,12 @@ struct Numbers {
     /// Fails at each number that this one divides.
     #[arg(long)]
     fail_every: Option<u64>,
+    /// Its sink blocks its thread for ever at the first batch.
+    #[arg(long)]
+    block_sink: bool,
+    /// Makes this file while the job is being built, and waits until it is removed.
+    #[arg(long)]
+    build_while: Option<PathBuf>,
 }
 
 #[derive(Clone, Default, StateType)]
@@ -26,7 +34,44 @@ struct Count {
     numbers: u64,
 }
 
+/// A sink as a C client without a timeout makes one: its thread never comes back.
+#[derive(Clone)]
+struct BlockingSink;
+
+impl Sink for BlockingSink {
+    type Record = (u64, u64);
+    type Writer = Self;
+
+    async fn open(
+        &self,
+        _context: ConnectorContext,
+        _subtask: u32,
+    ) -> std::result::Result<Self, ConnectorError> {
+        Ok(Self)
+    }
+}
+
+impl Writer for BlockingSink {
+    type Record = (u64, u64);
+
+    async fn write(&mut self, _batch: Batch<Self::Record>) -> std::result::Result<(), ConnectorError> {
+        loop {
+            std::thread::park();
+        }
+    }
+
+    async fn flush(&mut self) -> std::result::Result<(), ConnectorError> {
+        Ok(())
+    }
+}
+
 fn build(env: &StreamEnvironment, args: &Numbers) -> Result<()> {
+    if let Some(file) = &args.build_while {
+        std::fs::write(file, "")?;
+        while file.exists() {
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
+        }
+    }
     let mut source = Datagen::new(|index| index).rate_per_second(args.rate);
     if let Some(count) = args.count {
         source = source.bounded(count);
@@ -44,6 +89,10 @@ fn build(env: &StreamEnvironment, args: &Numbers) -> Result<()> {
             Ok(())
         },
     );
+    if args.block_sink {
+        counted.sink("counts_sink", BlockingSink);
+        return Ok(());
+    }
     match &args.db {
         Some(db) => {
             let table = SqliteSink::table(db, "counts")

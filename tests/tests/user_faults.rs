@@ -6,9 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use tidegate::connectors::blackhole::BlackholeSink;
-use tidegate::engine::api::{ConnectorContext, ConnectorError, Sink, Writer};
 use tidegate::engine::checkpoint::{CheckpointConfig, CheckpointMode};
-use tidegate::engine::element::Batch;
 use tidegate::engine::error::EngineError;
 use tidegate::engine::execution::{CancelHandle, ExecutionConfig, JobOutcome, LocalRunner};
 use tidegate::engine::jobmanager::RestartStrategy;
@@ -154,25 +152,25 @@ impl Sink for BlockingSink {
     type Record = u64;
     type Writer = Self;
 
-    async fn open(
+    fn open(
         &self,
         _context: ConnectorContext,
         _subtask: u32,
-    ) -> std::result::Result<Self, ConnectorError> {
-        Ok(self.clone())
+    ) -> impl Future<Output = Result<Self, ConnectorError>> + Send + use<> {
+        std::future::ready(Ok(self.clone()))
     }
 }
 
 impl Writer for BlockingSink {
     type Record = u64;
 
-    async fn write(&mut self, _batch: Batch<u64>) -> std::result::Result<(), ConnectorError> {
+    async fn write(&mut self, _batch: Batch<u64>) -> Result<(), ConnectorError> {
         self.entered.store(true, Ordering::Release);
         self.door.wait();
         Ok(())
     }
 
-    async fn flush(&mut self) -> std::result::Result<(), ConnectorError> {
+    async fn flush(&mut self) -> Result<(), ConnectorError> {
         Ok(())
     }
 }
@@ -200,7 +198,10 @@ fn a_failed_job_whose_sinks_block_the_io_side_ends_in_time_and_names_them() {
         door.open();
         let text = error.to_string();
         assert!(matches!(error, EngineError::IoStuck { .. }), "{text}");
-        assert!(text.contains("blocks") && text.contains("(plain sink)") && text.contains("a sink is in"), "{text}");
+        assert!(
+            text.contains("blocks") && text.contains("(plain sink)") && text.contains("a sink is in"),
+            "{text}"
+        );
     }
 }
 

@@ -2,8 +2,6 @@
 //!
 //! Owns: the job. Does not own: what is done to it. Runs on: a process of its own.
 
-use tidegate::engine::api::{ConnectorContext, ConnectorError, Sink, Writer};
-use tidegate::engine::element::Batch;
 use tidegate::prelude::*;
 
 /// Counts numbers by their last digits.
@@ -42,25 +40,25 @@ impl Sink for BlockingSink {
     type Record = (u64, u64);
     type Writer = Self;
 
-    async fn open(
+    fn open(
         &self,
         _context: ConnectorContext,
         _subtask: u32,
-    ) -> std::result::Result<Self, ConnectorError> {
-        Ok(Self)
+    ) -> impl Future<Output = Result<Self, ConnectorError>> + Send + use<> {
+        std::future::ready(Ok(Self))
     }
 }
 
 impl Writer for BlockingSink {
     type Record = (u64, u64);
 
-    async fn write(&mut self, _batch: Batch<Self::Record>) -> std::result::Result<(), ConnectorError> {
+    async fn write(&mut self, _batch: Batch<Self::Record>) -> Result<(), ConnectorError> {
         loop {
             std::thread::park();
         }
     }
 
-    async fn flush(&mut self) -> std::result::Result<(), ConnectorError> {
+    async fn flush(&mut self) -> Result<(), ConnectorError> {
         Ok(())
     }
 }

@@ -179,6 +179,23 @@ pub enum EngineError {
         /// Each subtask whose function runs, with its thread.
         stuck: String,
     },
+    /// A connector's part does not return to the I/O side: a thread that others need cannot be had back, so the process has to end.
+    #[error(
+        "job \"{job}\": a connector still held a thread of the I/O side {:.1} s after its attempt had ended, and the process ends: {who}\n  \
+         help: nothing is lost: the next start commits or rolls back what is prepared; a writer or reader must not block its thread \
+         (`engine::io::blocking` gives such a call a thread of its own)\n  because: {cause}",
+        after.as_secs_f64()
+    )]
+    IoStuck {
+        /// The job.
+        job: JobName,
+        /// How long it was waited for.
+        after: std::time::Duration,
+        /// Subtasks, and which of their parts.
+        who: String,
+        /// Why the attempt had ended.
+        cause: String,
+    },
     /// The process's own resources failed: a thread or a runtime could not be made.
     #[error("{tried} failed")]
     System {

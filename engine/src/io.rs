@@ -4,12 +4,16 @@
 //! Does not own: the simulation's implementation (`sim::io`). Runs on: the slot calls `spawn`; the futures run on tokio, or
 //! in the simulation on its one thread. The two sides meet only in bounded channels.
 
+mod presence;
+
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+
+pub use self::presence::{NamedIo, Presence};
 
 /// A boxed future that may move between threads.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;

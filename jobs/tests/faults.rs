@@ -174,7 +174,7 @@ fn a_death_behind_the_last_entry_leaves_a_finished_job() {
     scenario.run_and_die(3, "commit_log.finished.after", 1);
     scenario.verify();
     let again = scenario.run(3, &[]).output().unwrap();
-    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(again.status.code(), Some(5));
     assert!(scenario::stderr(&again).contains("has finished"), "{}", scenario::stderr(&again));
 }
 

@@ -143,6 +143,70 @@ fn a_job_whose_function_never_returns_is_given_up_some_time_after_cancel() {
     assert!(text.contains("stuck"), "{text}");
 }
 
+/// A sink that blocks its thread of the I/O side until a test opens its door.
+#[derive(Clone)]
+struct BlockingSink {
+    door: Door,
+    entered: Arc<AtomicBool>,
+}
+
+impl Sink for BlockingSink {
+    type Record = u64;
+    type Writer = Self;
+
+    fn open(
+        &self,
+        _context: ConnectorContext,
+        _subtask: u32,
+    ) -> impl Future<Output = Result<Self, ConnectorError>> + Send + use<> {
+        std::future::ready(Ok(self.clone()))
+    }
+}
+
+impl Writer for BlockingSink {
+    type Record = u64;
+
+    async fn write(&mut self, _batch: Batch<u64>) -> Result<(), ConnectorError> {
+        self.entered.store(true, Ordering::Release);
+        self.door.wait();
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), ConnectorError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_failed_job_whose_sinks_block_the_io_side_ends_in_time_and_names_them() {
+    let delay = RestartStrategy::FixedDelay { attempts: 5, delay_ms: 1 };
+    for (parallelism, strategy) in [(1, RestartStrategy::None), (4, RestartStrategy::None), (4, delay)] {
+        let (env, door, entered) =
+            (StreamEnvironment::new(), Door::default(), Arc::new(AtomicBool::new(false)));
+        let source = env.source("numbers", numbers(1_000_000).rate_per_second(5_000));
+        let _ = source.sink("blocks", BlockingSink { door: door.clone(), entered: Arc::clone(&entered) });
+        // Fails as soon as a sink holds a thread.
+        let fails = source.map(move |n: u64| {
+            assert!(!entered.load(Ordering::Acquire), "a sink is in");
+            n
+        });
+        let _ = fails.sink("out", BlackholeSink::new());
+        let graph = env.into_graph("scenario", parallelism, 128).unwrap();
+        let config = ExecutionConfig { cancellation_timeout_ms: 200, ..without_checkpoints(strategy) };
+        let mut runner = LocalRunner::new(graph, config, None).unwrap();
+        let presence = Arc::clone(runner.execution().presence());
+        let error = runner.run(|_| ()).unwrap_err();
+        assert!(!presence.polling().is_empty());
+        door.open();
+        let text = error.to_string();
+        assert!(matches!(error, EngineError::IoStuck { .. }), "{text}");
+        assert!(
+            text.contains("blocks") && text.contains("(plain sink)") && text.contains("a sink is in"),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn a_function_that_never_returns_after_a_failed_attempt_is_named_with_its_thread() {
     let (env, door, inside) = (StreamEnvironment::new(), Door::default(), Arc::new(AtomicBool::new(false)));

@@ -29,6 +29,11 @@ struct Places {
     db: PathBuf,
 }
 
+/// The same order would fail again: `final_` says that no restart can mend it.
+fn too_large(user_id: u64) -> JobError {
+    JobError::msg(format!("the total of user {user_id} is too large")).final_()
+}
+
 fn build(env: &StreamEnvironment, places: &Places) -> Result<()> {
     env.source("orders", FileSource::json_lines::<Order>(&places.input))
         .key_by(|order| order.user_id)
@@ -36,9 +41,12 @@ fn build(env: &StreamEnvironment, places: &Places) -> Result<()> {
             "user_total",
             value::<Totals>("totals"),
             |order: Order, totals, ctx, out: &mut Output<(u64, i64)>| {
+                let before = totals.get()?.map_or(0, |totals| totals.amount_cents);
+                let amount_cents =
+                    before.checked_add(order.amount_cents).ok_or_else(|| too_large(*ctx.key()))?;
                 let totals = totals.update(|totals| {
                     totals.orders += 1;
-                    totals.amount_cents += order.amount_cents;
+                    totals.amount_cents = amount_cents;
                 })?;
                 out.emit((*ctx.key(), totals.amount_cents));
                 Ok(())

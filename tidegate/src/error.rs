@@ -48,17 +48,25 @@ const USAGE: u8 = 2;
 /// Another attempt has taken the job over.
 const FENCED: u8 = 3;
 /// User code or a server did not return in time, so that the process had to be ended.
-const STUCK: u8 = 4;
+pub(crate) const STUCK: u8 = 4;
+/// The job of this folder has finished before: who supervises it has nothing to start.
+const FINISHED: u8 = 5;
 /// Everything else.
 const FAILURE: u8 = 1;
 
 impl RunError {
-    /// The exit status: 2 for wrong usage, 3 when the job was taken over by another process, else 1.
+    /// The exit status: 2 for wrong usage, 3 when the job was taken over by another process, 4 when user code or a connector did
+    /// not return, 5 when the job had finished before, else 1.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Settings(_) | Self::Fault(_) => USAGE,
             Self::Engine(EngineError::Fenced { .. }) => FENCED,
-            Self::Engine(EngineError::SlotStuck { .. } | EngineError::CancelTimedOut { .. }) => STUCK,
+            Self::Engine(
+                EngineError::SlotStuck { .. }
+                | EngineError::IoStuck { .. }
+                | EngineError::CancelTimedOut { .. },
+            ) => STUCK,
+            Self::Engine(EngineError::AlreadyFinished { .. }) => FINISHED,
             Self::Engine(EngineError::Settings { .. }) => USAGE,
             Self::Engine(EngineError::Storage(storage)) => match &**storage {
                 StorageError::UnknownScheme { .. }
@@ -91,12 +99,17 @@ pub fn error_text(error: &dyn Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::ids::JobName;
+    use crate::engine::ids::{CheckpointId, JobName};
 
     #[test]
     fn each_kind_of_failure_has_its_status() {
         let fenced = EngineError::Fenced { job: JobName::from("j"), detail: "entry 5".into() };
         assert_eq!(RunError::from(fenced).exit_status(), 3);
+        let finished = EngineError::AlreadyFinished { job: JobName::from("j"), checkpoint: CheckpointId(7) };
+        assert_eq!(RunError::from(finished).exit_status(), 5);
+        let (job, after) = (JobName::from("j"), std::time::Duration::from_secs(10));
+        let stuck = EngineError::IoStuck { job, after, who: "sink[0]".into(), cause: "expired".into() };
+        assert_eq!(RunError::from(stuck).exit_status(), 4);
         let over = GraphError::ParallelismOverMaximum {
             operator: "o".into(),
             parallelism: 200,

@@ -24,6 +24,7 @@ pub fn explain_job<F>(name: &str, settings: &RunSettings, build: F) -> Result<St
 where
     F: FnOnce(&StreamEnvironment) -> Result<(), JobError>,
 {
+    RunSettings::warn_of_mistyped_variables();
     let graph = graph(name, settings, build)?;
     let explained = Explained::of(&graph, settings.effective());
     Ok(match settings.json {

@@ -7,12 +7,12 @@
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::engine::api::StreamEnvironment;
 use crate::engine::error::JobError;
-use crate::error::{RunError, error_text};
+use crate::error::error_text;
 use crate::explain::explain_job;
 use crate::run_job::run_job;
 use crate::settings::RunSettings;
@@ -58,7 +58,7 @@ where
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
     let cli = match parsed.and_then(|matches| Cli::<A>::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => error.format(&mut command).exit(),
+        Err(error) => exit_for_usage(error.format(&mut command)),
     };
     let done = match &cli.command {
         Command::Run(args) => run_job(name, &args.settings, |env| build(env, &args.job)).map(drop),
@@ -68,11 +68,39 @@ where
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(RunError::Settings(usage)) => command.error(ErrorKind::ArgumentConflict, usage).exit(),
         Err(error) => {
             eprintln!("{}", error_text(&error));
             ExitCode::from(error.exit_status())
         }
+    }
+}
+
+/// Ends the process with what is wrong with its command line, or with the help that was asked for. A value that comes from a variable
+/// is told as that: nobody typed the flag.
+pub fn exit_for_usage(error: clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    let typed: Vec<String> = std::env::args().skip(1).collect();
+    let text = usage_text(&error, &typed, |variable| std::env::var_os(variable).is_some());
+    eprintln!("{text}");
+    std::process::exit(error.exit_code());
+}
+
+fn usage_text(error: &clap::Error, typed: &[String], is_set: impl Fn(&str) -> bool) -> String {
+    let text = error.to_string();
+    let text = text.trim_end();
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
+        // What the parser did not say itself comes with the usage of the wrong command.
+        let own = error.context().next().is_none();
+        return text.split("\n\nUsage:").next().filter(|_| own).unwrap_or(text).to_owned();
+    };
+    let flag = argument.split([' ', '=', '[']).next().unwrap_or(argument);
+    let variable = format!("TIDEGATE_{}", flag.trim_start_matches('-').replace('-', "_").to_uppercase());
+    let was_typed = typed.iter().any(|word| word.split('=').next() == Some(flag));
+    match !was_typed && is_set(&variable) {
+        true => text.replacen(&format!("for '{argument}'"), &format!("for {variable}"), 1),
+        false => text.to_owned(),
     }
 }
 
@@ -121,6 +149,35 @@ mod tests {
         assert!(run.starts_with("Sums up what each user has ordered") && run.contains(RUN), "{run}");
         assert!(run.contains("--input") && run.contains("--checkpoint-interval"), "{run}");
         assert!(!run.contains("whichever layer"), "the settings' own words belong to the library: {run}");
+    }
+
+    fn told(args: &[&str], variable: Option<&str>) -> String {
+        let mut command = command::<()>("totals");
+        let words = [&["totals", "run"], args].concat();
+        let error = match command.try_get_matches_from_mut(&words) {
+            Ok(matches) => Cli::<()>::from_arg_matches(&matches).map(drop).unwrap_err(),
+            Err(error) => error,
+        };
+        let typed: Vec<String> = args.iter().map(|&word| word.to_owned()).collect();
+        usage_text(&error.format(&mut command), &typed, |name| variable == Some(name))
+    }
+
+    #[test]
+    fn a_wrong_value_is_told_as_the_flags_or_the_variables() {
+        let of_flag = told(&["--parallelism", "x"], Some("TIDEGATE_PARALLELISM"));
+        assert!(of_flag.contains("for '--parallelism <N>'"), "{of_flag}");
+        // The same error, as the parser makes it of a variable.
+        let mut command = command::<()>("totals");
+        let error = command.try_get_matches_from_mut(["totals", "run", "--parallelism=x"]).unwrap_err();
+        let of_variable = usage_text(&error, &[], |name| name == "TIDEGATE_PARALLELISM");
+        assert!(of_variable.contains("for TIDEGATE_PARALLELISM"), "{of_variable}");
+    }
+
+    #[test]
+    fn what_the_parser_does_not_say_itself_comes_without_a_usage() {
+        let text = told(&["--settings", "/nowhere.toml"], None);
+        assert!(text.contains("/nowhere.toml") && !text.contains("Usage"), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
     }
 
     #[test]

@@ -27,7 +27,9 @@
 //!     env.source("orders", FileSource::json_lines::<Order>(&places.input))
 //!         .key_by(|order| order.user_id)
 //!         .process("user_total", value::<Totals>("totals"), |order: Order, totals, ctx, out: &mut Output<(u64, i64)>| {
-//!             let totals = totals.update(|t| { t.orders += 1; t.amount_cents += order.amount_cents; })?;
+//!             let before = totals.get()?.map_or(0, |t| t.amount_cents);
+//!             let amount_cents = before.checked_add(order.amount_cents).ok_or_else(|| JobError::msg("the total is too large").final_())?;
+//!             let totals = totals.update(|t| { t.orders += 1; t.amount_cents = amount_cents; })?;
 //!             out.emit((*ctx.key(), totals.amount_cents));
 //!             Ok(())
 //!         })
@@ -58,6 +60,7 @@ mod error;
 mod explain;
 mod launcher;
 mod nearest;
+mod quoted;
 mod reporter;
 mod run_event;
 mod run_job;
@@ -79,7 +82,7 @@ pub use display::{JsonLines, PlainLines, TerminalBar};
 pub use duration::{DurationError, millis, parse_duration, seconds};
 pub use error::{RunError, error_text};
 pub use explain::explain_job;
-pub use launcher::launch;
+pub use launcher::{exit_for_usage, launch};
 pub use run_event::{RunEvent, Watcher};
 pub use run_job::{run_job, run_job_watched};
 pub use settings::{

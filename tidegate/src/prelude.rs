@@ -21,10 +21,14 @@ pub use crate::connectors::kafka::KafkaSink;
 pub use crate::connectors::print::PrintSink;
 pub use crate::connectors::sqlite::{Columns, SqliteSink};
 pub use crate::duration::{millis, seconds};
-pub use crate::engine::api::{DataStream, KeyedStream, StreamEnvironment};
+pub use crate::engine::api::{
+    ConnectorContext, ConnectorError, DataStream, KeyedStream, Sink, StreamEnvironment, Writer,
+};
+pub use crate::engine::element::Batch;
 pub use crate::engine::error::{JobError, Result};
 pub use crate::engine::operator::Output;
 pub use crate::engine::operator::keyed_process::{KeyedContext, KeyedFunction};
+pub use crate::engine::operator::process_function::ProcessFunction;
 pub use crate::engine::operator::watermarks::Watermarks;
 pub use crate::state::{
     ListDeclaration, ListState, MapDeclaration, MapState, StateType, ValueDeclaration, ValueState, list, map,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::control::ControlAddress;
+use crate::engine::checkpoint::failure_manager::FailureReason;
 use crate::engine::checkpoint::stats::{CheckpointOutcome, CheckpointStats};
 use crate::engine::clock::{Moment, SharedClock};
 use crate::engine::execution::output_meter::OUTPUT_WINDOW;
@@ -119,6 +120,10 @@ impl<'a> Reporter<'a> {
     }
 
     fn checkpoint(&mut self, stats: &CheckpointStats) {
+        // What was in flight when the job was asked to end is given up in order: that is no failure.
+        if matches!(stats.outcome, CheckpointOutcome::Failed(FailureReason::Canceling)) {
+            return;
+        }
         let id = stats.id.0;
         let event = match &stats.outcome {
             CheckpointOutcome::Complete { .. } => {

@@ -3,10 +3,10 @@
 //! Owns: the order of the steps below. Does not own: any of them.
 //! Runs on: the calling thread, which then steps the job.
 //!
-//! 1. Settings are checked against each other; a fault is armed.
+//! 1. Signals are listened for. Settings are checked against each other; a fault is armed.
 //! 2. The author's function records the job; the graph is checked.
 //! 3. The checkpoint folder is opened, and refused while another process runs a job on it.
-//! 4. The job runs, under Ctrl-C and the questions of `tidegate`, and everything it says goes to the watcher.
+//! 4. The job runs, under the questions of `tidegate`, and everything it says goes to the watcher.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::error::{RunError, error_text};
 use crate::reporter::Reporter;
 use crate::run_event::{RunEvent, Watcher};
 use crate::settings::{Mode, RunSettings, SettingValues};
-use crate::signals::cancel_on_signals;
+use crate::signals::Signals;
 use crate::state::CheckpointStorage;
 
 /// Runs the job that `build` records, and shows how it goes as the settings say.
@@ -69,13 +69,13 @@ fn run<F>(
 where
     F: FnOnce(&StreamEnvironment) -> Result<(), JobError>,
 {
+    // First: what comes while the job is being built, or its folder opened, cancels it in order too.
+    let signals = Signals::listen(name).map_err(RunError::Signals)?;
     settings.check()?;
-    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for (name, like) in RunSettings::mistyped_variables(variables) {
-        tracing::warn!("{name} is no setting and changes nothing; did you mean {like}?");
-    }
+    RunSettings::warn_of_mistyped_variables();
     fault::arm_from_env()?;
     let graph = graph(name, settings, build)?;
+    settings.check_folder()?;
     let storage = match (&settings.checkpoints, settings.mode) {
         (Some(url), Mode::ExactlyOnce | Mode::AtLeastOnce) => {
             Some(CheckpointStorage::open(url).map_err(EngineError::from)?)
@@ -93,7 +93,7 @@ where
     let (clock, plan) = (SystemClock::shared(), Arc::new(graph.plan()));
     let mut reporter = Reporter::new(watcher, Arc::clone(&clock), graph.total_records(), plan);
     let mut runner = LocalRunner::new(graph, settings.execution(), storage)?;
-    cancel_on_signals(runner.runtime(), runner.cancel_handle()).map_err(RunError::Signals)?;
+    signals.cancels(runner.cancel_handle());
     // Dropped before the runner: an answer under way goes out first.
     let doors = Doors::open(name, settings, folder.as_deref(), &runner, &clock)?;
     if let Some(control) = doors.asked_for {

@@ -23,6 +23,11 @@ struct Places {
     db: PathBuf,
 }
 
+/// The same order would fail again: `final_` says that no restart can mend it.
+fn too_large(user_id: u64) -> JobError {
+    JobError::msg(format!("the total of user {user_id} is too large")).final_()
+}
+
 fn build(env: &StreamEnvironment, places: &Places) -> Result<()> {
     env.source("orders", FileSource::json_lines::<Order>(&places.input))
         .key_by(|order| order.user_id)
@@ -30,9 +35,12 @@ fn build(env: &StreamEnvironment, places: &Places) -> Result<()> {
             "user_total",
             value::<Totals>("totals"),
             |order: Order, totals, ctx, out: &mut Output<(u64, i64)>| {
+                let before = totals.get()?.map_or(0, |totals| totals.amount_cents);
+                let amount_cents =
+                    before.checked_add(order.amount_cents).ok_or_else(|| too_large(*ctx.key()))?;
                 let totals = totals.update(|totals| {
                     totals.orders += 1;
-                    totals.amount_cents += order.amount_cents;
+                    totals.amount_cents = amount_cents;
                 })?;
                 out.emit((*ctx.key(), totals.amount_cents));
                 Ok(())
@@ -60,4 +68,18 @@ fn two_orders_of_one_user_are_added_up() {
     assert_eq!(job.sink::<(u64, i64)>("user_total_sink").last(), Some((7, 350)));
     job.finish().unwrap();
     assert_eq!(job.sink::<(u64, i64)>("user_total_sink").records().len(), 3);
+}
+
+#[test]
+fn a_total_that_does_not_fit_ends_the_job_with_the_operator_and_the_user() {
+    let places = Places { input: "/nowhere/in".into(), db: "/nowhere/totals.sqlite".into() };
+    let mut job = JobHarness::of(build, &places).unwrap();
+    let orders = job.source("orders");
+    orders.push(Order { user_id: 7, amount_cents: i64::MAX });
+    orders.push(Order { user_id: 7, amount_cents: 1 });
+    let error = job.run_until_idle().unwrap_err().to_string();
+    assert!(
+        error.contains("\"user_total\"") && error.contains("the total of user 7 is too large"),
+        "{error}"
+    );
 }

@@ -249,7 +249,7 @@ impl Cutter<'_> {
                     record_ends.push(LineEnd { at: self.at - start, line: self.line });
                 }
                 Err(problem) if self.fetcher.settings.broken_line == BrokenLine::Fail => {
-                    broken = Some(self.broken_line(&problem));
+                    broken = Some(self.broken_line(text, &problem));
                     break;
                 }
                 Err(_) => {
@@ -269,14 +269,45 @@ impl Cutter<'_> {
         self.line += 1;
     }
 
-    fn broken_line(&self, problem: &serde_json::Error) -> FileError {
-        let place = format!(" at line {} column {}", problem.line(), problem.column());
-        let text = problem.to_string();
-        FileError::BrokenLine {
-            file: self.fetcher.file.clone(),
-            line: self.line + 1,
-            column: problem.column().max(1),
-            problem: text.strip_suffix(&place).unwrap_or(&text).to_owned(),
+    fn broken_line(&self, line: &[u8], problem: &serde_json::Error) -> FileError {
+        let (column, problem) = where_it_breaks(line, problem);
+        FileError::BrokenLine { file: self.fetcher.file.clone(), line: self.line + 1, column, problem }
+    }
+}
+
+/// The column, from 1, and what is wrong there.
+fn where_it_breaks(line: &[u8], problem: &serde_json::Error) -> (usize, String) {
+    let place = format!(" at line {} column {}", problem.line(), problem.column());
+    let said = problem.to_string();
+    let said = said.strip_suffix(&place).unwrap_or(&said);
+    let written = line.trim_ascii_end();
+    // The parser counts the line's end too, and sees the end of its input in the line below.
+    let column = if problem.line() > 1 { written.len() + 1 } else { problem.column().max(1) };
+    let words = match written {
+        [] => "the line is empty".to_owned(),
+        [0xef, 0xbb, 0xbf, ..] => {
+            format!("{said} (it begins with a byte order mark: remove these three bytes)")
+        }
+        _ => said.to_owned(),
+    };
+    (column, words)
+}
+
+#[cfg(test)]
+mod breaks {
+    use super::where_it_breaks;
+
+    #[test]
+    fn a_broken_line_is_told_where_it_breaks() {
+        for (line, column, words) in [
+            ("\n", 1, "the line is empty"),
+            ("{\"order_id\":2,\"user_id\":\n", 25, "EOF while parsing a value"),
+            ("{\"order_id\" 2}\n", 13, "expected `:`"),
+            ("\u{feff}{}\n", 1, "byte order mark"),
+        ] {
+            let problem = serde_json::from_str::<serde_json::Value>(line).unwrap_err();
+            let (at, said) = where_it_breaks(line.as_bytes(), &problem);
+            assert!(at == column && said.contains(words), "{line:?}: {at}: {said}");
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::fault::panic_text;
 use crate::graph::node::JobIdentity;
 use crate::graph::{InstantiateSetup, JobGraph, Mailboxes, SubtaskWiring, build_subtask, wire};
 use crate::ids::SubtaskId;
-use crate::io::{Io, SharedIo, Waker, unpanicked};
+use crate::io::{Io, NamedIo, Presence, SharedIo, Waker, unpanicked};
 use crate::jobmanager::{
     AttemptEnd, Control, JobMaster, MasterAction, MasterEvent, MasterNotice, MasterSetup,
 };
@@ -52,6 +52,8 @@ pub struct AttemptSetup<'a> {
     pub delivery: SharedDelivery,
     /// The process's seam, clock and waker.
     pub io: SharedIo,
+    /// Who is on the threads of the I/O side.
+    pub presence: Arc<Presence>,
     /// Time.
     pub clock: SharedClock,
     /// Wakes the thread that steps.
@@ -161,13 +163,16 @@ impl Attempt {
     /// # Errors
     /// State that does not fit.
     pub fn build(setup: AttemptSetup<'_>) -> Result<Self, EngineError> {
-        let (manager_io, worker_io) = (IoScope::new(Arc::clone(&setup.io)), IoScope::new(setup.io));
+        let presence = setup.presence;
+        let of_manager = NamedIo::shared(Arc::clone(&setup.io), Arc::clone(&presence), "the job manager");
+        let (manager_io, worker_io) = (IoScope::new(of_manager), IoScope::new(setup.io));
         let (reports_tx, reports) = crossbeam_channel::bounded(REPORT_CAPACITY);
         let (results_tx, results) = mpsc::channel(RESULTS_MAX);
         let build = InstantiateSetup {
             identity: Arc::new(setup.identity),
             clock: Arc::clone(&setup.clock),
             io: Arc::clone(&worker_io) as Arc<dyn Io>,
+            presence,
             limits: setup.config.limits(),
             channel_credits: setup.config.channel_batches,
             places: setup.places,

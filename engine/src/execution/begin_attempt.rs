@@ -135,6 +135,7 @@ impl JobExecution {
             slots: self.setup.slots,
             delivery: Arc::clone(&self.delivery),
             io: Arc::clone(&self.setup.io),
+            presence: Arc::clone(&self.presence),
             clock: Arc::clone(&self.setup.clock),
             waker: Arc::clone(&self.setup.waker),
             config: &self.setup.config,

@@ -23,7 +23,7 @@ use crate::clock::{Moment, SharedClock};
 use crate::error::{EngineError, Recovery};
 use crate::graph::JobGraph;
 use crate::ids::{AttemptId, CheckpointId};
-use crate::io::{SharedIo, SpawnedIo, Waker};
+use crate::io::{Presence, SharedIo, SpawnedIo, Waker};
 use crate::jobmanager::plan::{JobPlan, OperatorKind};
 use crate::jobmanager::{AttemptEnd, Control, MasterNotice, RestartDecision, Restarts};
 use crate::taskworker::subtask::Step;
@@ -136,6 +136,10 @@ pub struct JobExecution {
     pub(super) state: State,
     pub(super) notices: VecDeque<ExecutionNotice>,
     output: OutputMeter,
+    /// Who is on the threads of the I/O side.
+    pub(super) presence: Arc<Presence>,
+    /// Why the last attempt failed.
+    failure: String,
 }
 
 impl std::fmt::Debug for JobExecution {
@@ -181,6 +185,8 @@ impl JobExecution {
             state: State::Waiting { until: now, before: None },
             notices: VecDeque::new(),
             delivery: Arc::new(Straight),
+            presence: Arc::default(),
+            failure: String::new(),
             setup,
         })
     }
@@ -253,6 +259,16 @@ impl JobExecution {
         EngineError::CancelTimedOut { job, after: self.cancellation_timeout(), waiting: waiting.join(", ") }
     }
 
+    /// Who is on the threads of the I/O side.
+    pub fn presence(&self) -> &Arc<Presence> {
+        &self.presence
+    }
+
+    /// Connectors hold threads of the I/O side although their attempt is over since `after`: the process has to end.
+    pub fn io_stuck(&self, after: Duration, who: &[String], cause: String) -> EngineError {
+        EngineError::IoStuck { job: self.plan.job.clone(), after, who: who.join(", "), cause }
+    }
+
     /// What people may want to see.
     pub fn take_notice(&mut self) -> Option<ExecutionNotice> {
         if let State::Running(attempt) = &mut self.state {
@@ -291,6 +307,16 @@ impl JobExecution {
                 }
                 if under_way && now < until + JOIN_TIMEOUT {
                     return ExecutionStep::Idle(Some(now + JOIN_PAUSE));
+                }
+                // A poll that does not return holds a thread that the next attempt would need.
+                let polling = self.presence.polling();
+                let after = self.cancellation_timeout();
+                if !polling.is_empty() && now < until + after {
+                    return ExecutionStep::Idle(Some(now + JOIN_PAUSE));
+                }
+                if !polling.is_empty() {
+                    let cause = std::mem::take(&mut self.failure);
+                    return self.over(Err(self.io_stuck(after, &polling, cause)));
                 }
                 self.begin();
                 ExecutionStep::Progress
@@ -404,6 +430,7 @@ impl JobExecution {
             && !self.cancel_wanted
             && let RestartDecision::RestartAfter(after) = self.restarts.failed(now)
         {
+            self.failure.clone_from(&cause);
             self.notices.push_back(ExecutionNotice::Restarting { cause, after });
             let written = self.attempt().map(|attempt| attempt.master().written());
             self.output.attempt_failed(now, &written.unwrap_or_default());

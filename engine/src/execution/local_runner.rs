@@ -22,6 +22,8 @@ use crate::jobmanager::Control;
 
 /// Threads that run futures.
 const IO_THREADS: usize = 2;
+/// The I/O side of a job that was canceled in order, or given up, is waited for so long before the process ends.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// The longest park: a lost wake-up costs no more than this.
 const PARK_MAX: Duration = Duration::from_millis(50);
 
@@ -42,7 +44,9 @@ impl CancelHandle {
 
 /// See the module.
 pub struct LocalRunner {
-    runtime: tokio::runtime::Runtime,
+    /// Gone when the job is over.
+    runtime: Option<tokio::runtime::Runtime>,
+    handle: tokio::runtime::Handle,
     execution: JobExecution,
     cancel: CancelHandle,
     control: ControlHandle,
@@ -91,12 +95,14 @@ impl LocalRunner {
         let plan = Arc::clone(execution.plan());
         let (control, questions) = ControlHandle::new(std::thread::current(), cancel.clone(), plan);
         let (questions, monitor) = (Some(questions), JobMonitor::default());
-        Ok(Self { runtime, execution, cancel, control, questions, monitor, clock })
+        let handle = runtime.handle().clone();
+        let runtime = Some(runtime);
+        Ok(Self { runtime, handle, execution, cancel, control, questions, monitor, clock })
     }
 
     /// The runtime's handle, for what runs beside the job.
     pub fn runtime(&self) -> &tokio::runtime::Handle {
-        self.runtime.handle()
+        &self.handle
     }
 
     /// Cancels this job.
@@ -120,6 +126,7 @@ impl LocalRunner {
     /// Why the job did not end well.
     pub fn run(&mut self, watch: impl FnMut(&ExecutionNotice)) -> Result<JobOutcome, EngineError> {
         let result = self.run_to_the_end(watch);
+        let result = self.end_io(result);
         self.answer();
         self.questions = None;
         self.monitor.over(&JobEnd::from(&result));
@@ -153,6 +160,38 @@ impl LocalRunner {
         }
     }
 
+    /// Ends the I/O side, and waits for it no longer than is promised: a connector may block a thread of it for ever.
+    fn end_io(&mut self, result: Result<JobOutcome, EngineError>) -> Result<JobOutcome, EngineError> {
+        let Some(runtime) = self.runtime.take() else { return result };
+        self.execution.stop();
+        let patience = match &result {
+            Ok(JobOutcome::Canceled)
+            | Err(EngineError::CancelTimedOut { .. } | EngineError::IoStuck { .. }) => LAST_WORDS,
+            _ => self.execution.cancellation_timeout(),
+        };
+        let presence = Arc::clone(self.execution.presence());
+        runtime.shutdown_timeout(patience);
+        let stuck = presence.all();
+        if stuck.is_empty() {
+            return result;
+        }
+        let who = stuck.join(", ");
+        match result {
+            Err(EngineError::JobFailed { cause, .. }) => {
+                Err(self.execution.io_stuck(patience, &stuck, cause))
+            }
+            Err(EngineError::CancelTimedOut { job, after, .. }) => Err(EngineError::CancelTimedOut {
+                job,
+                after,
+                waiting: format!("{who}, which blocks its thread"),
+            }),
+            other => {
+                tracing::warn!(%who, "a connector did not come back to the I/O side, and was left there");
+                other
+            }
+        }
+    }
+
     /// Takes up the questions that have come.
     fn answer(&mut self) {
         while let Some(question) = self.questions.as_ref().and_then(|questions| questions.try_recv().ok()) {
@@ -174,6 +213,15 @@ impl LocalRunner {
     fn park(&self, deadline: Option<Duration>) {
         let left = deadline.map(|at| at.saturating_sub(self.clock.now()));
         std::thread::park_timeout(left.map_or(PARK_MAX, |left| left.min(PARK_MAX)));
+    }
+}
+
+impl Drop for LocalRunner {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            self.execution.stop();
+            runtime.shutdown_timeout(self.execution.cancellation_timeout());
+        }
     }
 }
 

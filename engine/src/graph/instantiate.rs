@@ -18,7 +18,7 @@ use crate::api::ConnectorContext;
 use crate::clock::SharedClock;
 use crate::error::EngineError;
 use crate::ids::SubtaskId;
-use crate::io::{SharedIo, Waker};
+use crate::io::{NamedIo, Presence, SharedIo, Waker};
 use crate::operator::StageLimits;
 use crate::taskworker::mail::{Mail, TaskReport};
 use crate::taskworker::restore::Restored;
@@ -34,6 +34,8 @@ pub struct InstantiateSetup {
     pub clock: SharedClock,
     /// The attempt's I/O.
     pub io: SharedIo,
+    /// Who is on its threads.
+    pub presence: Arc<Presence>,
     /// Batch limits.
     pub limits: StageLimits,
     /// Batches in flight per channel.
@@ -141,16 +143,18 @@ pub fn build_subtask(
     mut wiring: SubtaskWiring,
 ) -> Result<Subtask, EngineError> {
     let id = wiring.id;
+    let name = graph.plan().subtask_name(id);
+    let io = NamedIo::shared(Arc::clone(&setup.io), Arc::clone(&setup.presence), name.as_str());
     let connector = ConnectorContext {
         clock: Arc::clone(&setup.clock),
-        io: Arc::clone(&setup.io),
+        io: Arc::clone(&io),
         waker: Arc::clone(&wiring.waker),
         checkpoint_timeout: setup.checkpoint_timeout,
     };
     let head = build_head(graph, setup, &mut wiring, connector)?;
     Ok(Subtask::new(SubtaskSetup {
         id,
-        name: graph.plan().subtask_name(id),
+        name,
         attempt: setup.identity.attempt,
         head,
         limits: setup.limits,
@@ -162,7 +166,7 @@ pub fn build_subtask(
             subtask: id.index,
             attempt: setup.identity.attempt,
             storage: setup.storage.clone(),
-            io: Arc::clone(&setup.io),
+            io,
             waker: wiring.waker,
         },
     }))

@@ -46,7 +46,7 @@ pub enum GraphError {
     /// More subtasks than key groups.
     #[error(
         "operator \"{operator}\" has parallelism {parallelism}, but there are only {max_parallelism} key groups\n  \
-         help: lower the parallelism, or raise the maximum parallelism (only for a job without state to restore)"
+         help: lower the parallelism, or raise the maximum parallelism (--max-parallelism; only for a job without state to restore)"
     )]
     ParallelismOverMaximum {
         /// The operator.

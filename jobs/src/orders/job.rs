@@ -80,9 +80,11 @@ fn tables(orders: &DataStream<Order>, args: &RunArgs) {
         "user_total",
         value::<Totals>("totals"),
         |order: Order, totals, ctx, out: &mut Output<UserTotal>| {
+            let before = totals.get()?.map_or(0, |totals| totals.amount_cents);
+            let amount_cents = before.checked_add(order.amount_cents).ok_or_else(|| too_large(&order))?;
             let totals = totals.update(|totals| {
                 totals.order_count += 1;
-                totals.amount_cents += order.amount_cents;
+                totals.amount_cents = amount_cents;
             })?;
             out.emit(UserTotal { user_id: *ctx.key(), totals: totals.clone() });
             Ok(())
@@ -112,4 +114,11 @@ fn tables(orders: &DataStream<Order>, args: &RunArgs) {
         #[cfg(feature = "rdkafka")]
         SinkAddress::Kafka(address) => kafka::detail(address, args.settings.mode, orders),
     }
+}
+
+/// The same order would fail again: no restart can mend it.
+fn too_large(order: &Order) -> JobError {
+    let Order { order_id, user_id, .. } = order;
+    JobError::msg(format!("with order {order_id} the total of user {user_id} is too large for 64 bits"))
+        .final_()
 }

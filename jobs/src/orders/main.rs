@@ -39,8 +39,7 @@ mod work_folder;
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use crate::error::OrdersError;
 
@@ -88,16 +87,21 @@ enum Command {
     Scenario(not_built::NotBuiltArgs),
 }
 
+/// Exit status of wrong usage.
+const USAGE: u8 = 2;
+
 fn main() -> ExitCode {
     tidegate::log_to_stderr();
-    let Cli { command } = Cli::parse();
+    let Cli { command } = Cli::try_parse().unwrap_or_else(|error| tidegate::exit_for_usage(error));
     let usage = match &command {
-        Command::Run(args) | Command::Explain(args) => args.check().map_err(|usage| usage.to_string()),
+        Command::Run(args) => args.check().map_err(|usage| usage.to_string()),
+        Command::Explain(args) => args.check_own().map_err(|usage| usage.to_string()),
         Command::Torture(args) => args.check().map_err(|usage| usage.to_string()),
         _ => Ok(()),
     };
     if let Err(usage) = usage {
-        Cli::command().error(ErrorKind::ArgumentConflict, usage).exit();
+        eprintln!("error: {usage}");
+        return ExitCode::from(USAGE);
     }
     let outcome = match command {
         Command::Generate(args) => generate::generate(&args).map_err(OrdersError::from),

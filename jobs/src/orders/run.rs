@@ -89,6 +89,14 @@ impl RunArgs {
     /// [`RunUsage`].
     pub(crate) fn check(&self) -> Result<(), RunUsage> {
         self.settings.check()?;
+        self.check_own()
+    }
+
+    /// Checks those that belong to this job. To be explained it needs no folder of checkpoints.
+    ///
+    /// # Errors
+    /// [`RunUsage`].
+    pub(crate) fn check_own(&self) -> Result<(), RunUsage> {
         let datagen = self.source == SourceAddress::Datagen;
         if self.orders.is_some() && !datagen {
             return Err(RunUsage::OrdersOfFiles);

@@ -19,6 +19,12 @@ struct Numbers {
     /// Fails at each number that this one divides.
     #[arg(long)]
     fail_every: Option<u64>,
+    /// Its sink blocks its thread for ever at the first batch.
+    #[arg(long)]
+    block_sink: bool,
+    /// Makes this file while the job is being built, and waits until it is removed.
+    #[arg(long)]
+    build_while: Option<PathBuf>,
 }
 
 #[derive(Clone, Default, StateType)]
@@ -26,7 +32,44 @@ struct Count {
     numbers: u64,
 }
 
+/// A sink as a C client without a timeout makes one: its thread never comes back.
+#[derive(Clone)]
+struct BlockingSink;
+
+impl Sink for BlockingSink {
+    type Record = (u64, u64);
+    type Writer = Self;
+
+    fn open(
+        &self,
+        _context: ConnectorContext,
+        _subtask: u32,
+    ) -> impl Future<Output = Result<Self, ConnectorError>> + Send + use<> {
+        std::future::ready(Ok(Self))
+    }
+}
+
+impl Writer for BlockingSink {
+    type Record = (u64, u64);
+
+    async fn write(&mut self, _batch: Batch<Self::Record>) -> Result<(), ConnectorError> {
+        loop {
+            std::thread::park();
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), ConnectorError> {
+        Ok(())
+    }
+}
+
 fn build(env: &StreamEnvironment, args: &Numbers) -> Result<()> {
+    if let Some(file) = &args.build_while {
+        std::fs::write(file, "")?;
+        while file.exists() {
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
+        }
+    }
     let mut source = Datagen::new(|index| index).rate_per_second(args.rate);
     if let Some(count) = args.count {
         source = source.bounded(count);
@@ -44,6 +87,10 @@ fn build(env: &StreamEnvironment, args: &Numbers) -> Result<()> {
             Ok(())
         },
     );
+    if args.block_sink {
+        counted.sink("counts_sink", BlockingSink);
+        return Ok(());
+    }
     match &args.db {
         Some(db) => {
             let table = SqliteSink::table(db, "counts")

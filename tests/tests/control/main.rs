@@ -9,4 +9,6 @@ mod questions;
 mod repeated_output;
 mod scene;
 mod settings;
+mod signals;
+mod stopped;
 mod take_over;

@@ -6,6 +6,7 @@ use std::io;
 
 use crate::control::client::ClientError;
 use crate::engine::checkpoint::fsck::FsckError;
+use crate::quoted::quoted;
 use crate::state::StorageError;
 
 /// A subcommand did not do what it shall.
@@ -77,7 +78,8 @@ pub(crate) enum CliError {
     Fsck(#[from] FsckError),
     /// A job runs on the folder, or it cannot be made sure that none does.
     #[error(
-        "{who} runs on {url}, and what it has under way must not be deleted\n  help: cancel it first (tidegate cancel {url}), or leave --delete away"
+        "{who} runs on {url}, and what it has under way must not be deleted\n  help: cancel it first (tidegate cancel {}), or leave --delete away",
+        quoted(url)
     )]
     FolderInUse {
         /// The folder.

@@ -10,8 +10,10 @@ use super::shown::{number, ratio};
 use super::table::{Column, table};
 use super::{CliError, target};
 use crate::control::client;
+use crate::control::process::Asked;
 use crate::control::protocol::{Answer, Ask};
-use crate::control::{ControlAddress, JobReport, registry};
+use crate::control::registry::{self, Listed};
+use crate::control::{self, ControlAddress, JobReport};
 
 /// Arguments of `tidegate list`.
 #[derive(Debug, clap::Args)]
@@ -36,11 +38,17 @@ pub(super) fn run(args: &ListArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A job that goes away meanwhile is left out.
+/// A job that goes away meanwhile is left out; so is a process whose socket another one has taken over.
 fn everybody() -> Result<Vec<JobReport>, CliError> {
     let listed = registry::listed().map_err(CliError::Registry)?;
-    let addresses = listed.iter().filter_map(|job| job.control.parse().ok());
-    Ok(addresses.filter_map(|address: ControlAddress| status(&address).ok()).collect())
+    let report = |job: &Listed| {
+        if Asked::of(job.pid).stopped {
+            return Some(control::stopped(job));
+        }
+        let report = status(&job.control.parse().ok()?).ok()?;
+        (report.pid == job.pid).then_some(report)
+    };
+    Ok(listed.iter().filter_map(report).collect())
 }
 
 fn named(jobs: &[String]) -> Result<Vec<JobReport>, CliError> {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::client::{ClientError, ask_within};
 use super::protocol::{Answer, Ask};
 use super::{ControlAddress, JobReport, JobState};
+use crate::quoted::quoted;
 
 /// Name of the socket in the folder.
 const NAME: &str = "control.sock";
@@ -25,15 +26,20 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub enum ControlError {
     /// Another process runs a job on the folder.
     #[error(
-        "{who} is running on the checkpoint folder {}\n  help: stop it first (tidegate cancel {}); or start with \
+        "{who} is running on the checkpoint folder {}\n  help: stop it first ({}); or start with \
          --take-over, and it ends at its next checkpoint without publishing anything more",
-        folder.display(), folder.display()
+        folder.display(), match stopped {
+            Some(pid) => format!("kill -CONT {pid}, then tidegate cancel {}; or kill -9 {pid}", quoted(&folder.to_string_lossy())),
+            None => format!("tidegate cancel {}", quoted(&folder.to_string_lossy())),
+        }
     )]
     Alive {
         /// The folder.
         folder: PathBuf,
         /// Job and process.
         who: String,
+        /// Its process, if a signal has stopped it.
+        stopped: Option<u32>,
     },
     /// A check holds the folder.
     #[error("{who} is checking the checkpoint folder {}\n  help: it does not take long: start again when it is done", folder.display())]
@@ -61,6 +67,8 @@ pub enum ControlError {
 pub(crate) enum Who {
     /// A job, or a check.
     Known(Box<JobReport>),
+    /// A process of the list of jobs that a signal has stopped.
+    Stopped(u32),
     /// Something that listens and does not say its name.
     Silent,
 }
@@ -70,6 +78,7 @@ impl Who {
         match self {
             Self::Known(report) if report.state == JobState::Checking => format!("process {}", report.pid),
             Self::Known(report) => format!("job \"{}\", process {},", report.job, report.pid),
+            Self::Stopped(pid) => format!("process {pid}, which is stopped by a signal,"),
             Self::Silent => "a process that does not say its name".to_owned(),
         }
     }
@@ -88,8 +97,9 @@ pub(crate) fn address_of(folder: &Path) -> ControlAddress {
 
 /// Who answers on a folder, if anybody does.
 pub(crate) fn who_runs_on(folder: &Path) -> Option<Who> {
-    match ask_within(&address_of(folder), Ask::Status, Some(PATIENCE)) {
+    match ask_within(&address_of(folder), Ask::Status, PATIENCE) {
         Ok(Answer::Status { job }) => Some(Who::Known(Box::new(job))),
+        Err(ClientError::Stopped { pid, .. }) => Some(Who::Stopped(pid)),
         Ok(_) | Err(ClientError::Gibberish { .. }) => Some(Who::Silent),
         Err(ClientError::NoAnswer { source, .. })
             if matches!(source.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
@@ -112,7 +122,8 @@ pub(crate) fn refuse_if_alive(folder: &Path) -> Result<(), ControlError> {
         Who::Known(report) if report.state == JobState::Checking => {
             ControlError::BeingChecked { folder, who: words }
         }
-        _ => ControlError::Alive { folder, who: words },
+        Who::Stopped(pid) => ControlError::Alive { folder, who: words, stopped: Some(pid) },
+        _ => ControlError::Alive { folder, who: words, stopped: None },
     })
 }
 

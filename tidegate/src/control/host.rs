@@ -4,6 +4,7 @@
 //! may block until a checkpoint or the job has ended.
 
 use super::protocol::{Answer, Ask};
+use super::registry::Listed;
 use super::report::{CheckpointReport, EndReport, JobReport, JobState};
 use super::server::Host;
 use crate::engine::execution::control::{CheckpointAnswer, ControlGone, ControlHandle, JobPhase};
@@ -100,6 +101,12 @@ impl Host for FsckHost {
             },
         }
     }
+}
+
+/// What is known of a job in the list whose process is stopped.
+pub(crate) fn stopped(listed: &Listed) -> JobReport {
+    let control = std::slice::from_ref(&listed.control);
+    JobReport { pid: listed.pid, state: JobState::Stopped, ..nobody(&listed.job, None, control, 0) }
 }
 
 /// A report of this process in which nothing has happened.

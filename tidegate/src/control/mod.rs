@@ -13,6 +13,7 @@ mod address;
 pub(crate) mod client;
 pub(crate) mod folder_socket;
 mod host;
+pub(crate) mod process;
 pub(crate) mod protocol;
 pub(crate) mod registry;
 pub(crate) mod report;
@@ -21,7 +22,7 @@ mod stream;
 
 pub use self::address::{AddressError, ControlAddress};
 pub use self::folder_socket::ControlError;
-pub(crate) use self::host::{FsckHost, JobHost};
+pub(crate) use self::host::{FsckHost, JobHost, stopped};
 pub use self::report::{CheckpointReport, JobReport, JobState, SubtaskReport};
 pub(crate) use self::server::ControlServer;
 #[cfg(test)]

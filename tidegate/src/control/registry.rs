@@ -86,6 +86,13 @@ pub(crate) fn listed() -> io::Result<Vec<Listed>> {
     Ok(read(&folder))
 }
 
+/// The processes of the list that say that they answer there: several, where one has taken the other's job over.
+pub(crate) fn processes_at(control: &ControlAddress) -> Vec<u32> {
+    let control = control.to_string();
+    let listed = folder().map(|folder| read(&folder)).unwrap_or_default();
+    listed.into_iter().filter(|job| job.control == control).map(|job| job.pid).collect()
+}
+
 fn read(folder: &Path) -> Vec<Listed> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let json = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));

@@ -67,6 +67,8 @@ pub enum JobState {
     Over,
     /// No job: its folder is being checked.
     Checking,
+    /// Its process is stopped by a signal: whoever lists it says so in its place.
+    Stopped,
 }
 
 impl JobState {
@@ -79,6 +81,7 @@ impl JobState {
             Self::Canceling => "canceling",
             Self::Over => "over",
             Self::Checking => "checking",
+            Self::Stopped => "stopped",
         }
     }
 }

@@ -204,13 +204,21 @@ fn converse(stream: &Stream, shared: &Shared, host: &dyn Host, at: &[String]) ->
         if line.is_empty() {
             return Ok(());
         }
+        // Whoever goes on after so long a line cannot be answered line by line.
+        let whole = line.len() < QUESTION_BYTES_MAX as usize || line.ends_with(b"\n");
         shared.change(|count| count.owed += 1);
         let answer = match read_question(String::from_utf8_lossy(&line).trim_end()) {
+            _ if !whole => Answer::Refused {
+                reason: format!("a question is one line of at most {QUESTION_BYTES_MAX} bytes"),
+            },
             Ok(ask) => host.answer(ask, at),
             Err(reason) => Answer::Refused { reason },
         };
         let written = { stream }.write_all(&write_answer(answer));
         shared.change(|count| count.owed -= 1);
         written?;
+        if !whole {
+            return Ok(());
+        }
     }
 }

@@ -108,7 +108,8 @@ pub(super) fn words(event: &RunEvent, newest: Newest) -> Option<String> {
 
 fn ending(how: &str, records_in: u64, checkpoints: &str, elapsed_ms: u64) -> String {
     let seconds = format!("{}.{} s", elapsed_ms / 1_000, elapsed_ms % 1_000 / 100);
-    format!("{how} after {seconds}: {} records, {checkpoints}", HumanCount(records_in))
+    let records = if records_in == 1 { "record" } else { "records" };
+    format!("{how} after {seconds}: {} {records}, {checkpoints}", HumanCount(records_in))
 }
 
 #[cfg(test)]
@@ -131,6 +132,8 @@ mod tests {
         newest.hear(&RunEvent::Checkpoint { id: 45, duration_ms: 3, bytes: 9 });
         let expected = "finished after 2.9 s: 69,659 records, 31 checkpoints (newest: 45)";
         assert_eq!(words(&finished, newest).as_deref(), Some(expected));
+        let one = ending("finished", 1, "1 checkpoint", 100);
+        assert_eq!(one, "finished after 0.1 s: 1 record, 1 checkpoint");
         assert_eq!(Newest::default().counted(1), "1 checkpoint");
     }
 }

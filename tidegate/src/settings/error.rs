@@ -11,6 +11,12 @@ pub enum SettingsError {
     /// Checkpoints need a place.
     #[error("checkpoints need a folder: give --checkpoints URL, or choose --mode none")]
     NoCheckpoints,
+    /// Something else is there.
+    #[error("--checkpoints {url} is a file, and checkpoints need a folder; name another place")]
+    NoFolder {
+        /// As given.
+        url: String,
+    },
     /// A folder without checkpoints would mislead.
     #[error("--mode none takes no checkpoints; leave --checkpoints away, or choose --mode exactly-once")]
     CheckpointsWithoutMode,

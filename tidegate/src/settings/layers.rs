@@ -74,6 +74,14 @@ impl RunSettings {
         &self.effective
     }
 
+    /// Warns of variables that look like a mistyped setting.
+    pub(crate) fn warn_of_mistyped_variables() {
+        let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        for (name, like) in Self::mistyped_variables(variables) {
+            tracing::warn!("{name} is no setting and changes nothing; did you mean {like}?");
+        }
+    }
+
     /// Variables that look like a mistyped setting, each with the one that it looks like: `TIDEGATE_PARALELISM`.
     pub(crate) fn mistyped_variables(names: impl Iterator<Item = String>) -> Vec<(String, String)> {
         let command = SettingValues::augment_args(Command::new("settings"));

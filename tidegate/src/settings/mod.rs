@@ -18,7 +18,6 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::BoolishValueParser;
 use clap::{ArgAction, ValueEnum};
 
 pub use self::error::SettingsError;
@@ -76,15 +75,15 @@ pub struct SettingValues {
     #[arg(long, env = "TIDEGATE_RESTORE", value_name = "latest|none|URL#id", default_value = "latest")]
     pub restore: Restore,
     /// Allow --restore URL#id, although outputs made since that checkpoint will appear twice.
-    #[arg(long, env = "TIDEGATE_REWIND", action = ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+    #[arg(long, env = "TIDEGATE_REWIND", action = ArgAction::Set, value_parser = truth, num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false")]
     pub rewind: bool,
     /// Start although the job of this checkpoint folder still answers; that one ends at its next checkpoint.
-    #[arg(long, env = "TIDEGATE_TAKE_OVER", action = ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+    #[arg(long, env = "TIDEGATE_TAKE_OVER", action = ArgAction::Set, value_parser = truth, num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false")]
     pub take_over: bool,
     /// Drop state of operators that are no longer in the job.
-    #[arg(long, env = "TIDEGATE_ALLOW_NON_RESTORED_STATE", action = ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+    #[arg(long, env = "TIDEGATE_ALLOW_NON_RESTORED_STATE", action = ArgAction::Set, value_parser = truth, num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false")]
     pub allow_non_restored_state: bool,
     /// Where the running job answers `tidegate`, besides the socket in its checkpoint folder: unix:PATH, or 127.0.0.1:PORT (0: a
@@ -92,11 +91,11 @@ pub struct SettingValues {
     #[arg(long, env = "TIDEGATE_CONTROL", value_name = "ADDR")]
     pub control: Option<ControlAddress>,
     /// Allow --control at an address that other machines reach: whoever reaches it can cancel the job.
-    #[arg(long, env = "TIDEGATE_CONTROL_REMOTE", action = ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+    #[arg(long, env = "TIDEGATE_CONTROL_REMOTE", action = ArgAction::Set, value_parser = truth, num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false")]
     pub control_remote: bool,
     /// Print one JSON object per line instead of text.
-    #[arg(long, env = "TIDEGATE_JSON", action = ArgAction::Set, value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true,
+    #[arg(long, env = "TIDEGATE_JSON", action = ArgAction::Set, value_parser = truth, num_args = 0..=1, require_equals = true,
         default_value = "false", default_missing_value = "true", hide_default_value = true, hide_possible_values = true, value_name = "true|false")]
     pub json: bool,
 }
@@ -117,6 +116,14 @@ pub enum Mode {
     AtLeastOnce,
     /// No checkpoints: what goes wrong without them.
     None,
+}
+
+fn truth(text: &str) -> Result<bool, String> {
+    match text {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err("write true or false".to_owned()),
+    }
 }
 
 fn parallelism(text: &str) -> Result<u32, String> {
@@ -151,6 +158,7 @@ impl SettingValues {
         match (self.mode, &self.checkpoints) {
             (Mode::None, Some(_)) => return Err(SettingsError::CheckpointsWithoutMode),
             (Mode::ExactlyOnce | Mode::AtLeastOnce, None) => return Err(SettingsError::NoCheckpoints),
+            (_, Some(url)) if url.trim().is_empty() => return Err(SettingsError::NoCheckpoints),
             _ => {}
         }
         if self.checkpoints.as_ref().is_some_and(|url| url.starts_with("memory://")) {
@@ -174,6 +182,20 @@ impl SettingValues {
             return Err(SettingsError::CheckpointWithoutRewind { url: url.clone(), id: *id });
         }
         Ok(())
+    }
+
+    /// Refuses a place of the checkpoints at which no folder can be.
+    ///
+    /// # Errors
+    /// [`SettingsError`]; exit status 2.
+    pub(crate) fn check_folder(&self) -> Result<(), SettingsError> {
+        let Some(url) = &self.checkpoints else { return Ok(()) };
+        match local_folder(url) {
+            Some(folder) if folder.exists() && !folder.is_dir() => {
+                Err(SettingsError::NoFolder { url: url.clone() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What follows a failure. Without checkpoints a restart would read everything again.

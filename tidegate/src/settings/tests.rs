@@ -34,6 +34,7 @@ fn settings_are_checked_against_each_other() {
     assert_eq!(check(&["--checkpoints", "c"]), Ok(()));
     assert_eq!(check(&["--mode", "none"]), Ok(()));
     assert_eq!(check(&[]), Err(SettingsError::NoCheckpoints));
+    assert_eq!(check(&["--checkpoints", ""]), Err(SettingsError::NoCheckpoints));
     assert_eq!(check(&["--mode", "none", "--checkpoints", "c"]), Err(SettingsError::CheckpointsWithoutMode));
     assert_eq!(check(&["--checkpoints", "memory://"]), Err(SettingsError::CheckpointsInMemory));
     assert_eq!(check(&["--checkpoints", "c", "--rewind"]), Err(SettingsError::RewindWithoutCheckpoint));
@@ -98,6 +99,24 @@ fn values_that_make_no_sense_are_refused_in_words() {
     assert!(error(&["--parallelism=-1"]).contains("parallelism"));
     assert!(error(&["--retained", "0"]).contains("always kept"));
     assert!(error(&["--restart", "never"]).contains("there are none, fixed-delay"));
+}
+
+#[test]
+fn a_file_in_the_place_of_the_folder_is_refused() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    let settings = parse(&["--checkpoints", path]).unwrap();
+    assert_eq!(settings.check_folder(), Err(SettingsError::NoFolder { url: path.to_owned() }));
+    let folder = tempfile::tempdir().unwrap();
+    let settings = parse(&["--checkpoints", folder.path().join("new").to_str().unwrap()]).unwrap();
+    assert_eq!(settings.check_folder(), Ok(()));
+}
+
+#[test]
+fn a_setting_that_is_true_or_false_is_nothing_else() {
+    assert!(parse(&["--json=yes"]).unwrap_err().contains("write true or false"));
+    assert!(with_file("rewind = \"yes\"", &[]).unwrap_err().contains("write true or false"));
+    assert!(parse(&["--json=1"]).unwrap().json);
 }
 
 #[test]

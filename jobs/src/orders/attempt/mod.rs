@@ -35,8 +35,8 @@ pub(crate) enum AttemptError {
     Child(#[from] ChildError),
     /// The run was over before it came to the place of its kill, or before the kill came.
     #[error(
-        "the run finished before it could be killed ({records_in} orders, {checkpoints} checkpoints)\n  help: give more \
-         orders (--orders), a lower --rate, or a shorter --checkpoint-interval"
+        "the run finished before it could be killed ({records_in} orders, {checkpoints} checkpoints)\n  help: give it \
+         more orders, or a shorter --checkpoint-interval"
     )]
     FinishedBeforeKill {
         /// Orders read.

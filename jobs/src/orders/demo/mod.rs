@@ -73,7 +73,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "DURATION", default_value = "200ms", value_parser = parse_duration)]
     pub(crate) checkpoint_interval: Duration,
     /// Kill when this share of the orders has been read, in percent.
-    #[arg(long, value_name = "PERCENT", default_value_t = 45, value_parser = clap::value_parser!(u64).range(0..100))]
+    #[arg(long, value_name = "PERCENT", default_value_t = 45, value_parser = clap::value_parser!(u64).range(0..=99))]
     pub(crate) kill_at: u64,
 }
 

@@ -18,6 +18,9 @@ use tidegate::parse_duration;
 /// Kills of a control group, and the fewest that replay half of its run.
 pub(crate) const CONTROL_KILLS: u32 = 3;
 
+/// More would take days, and an input that fills disks.
+const KILLS_MAX: i64 = 10_000;
+
 /// `--mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TortureMode {
@@ -33,7 +36,7 @@ pub(crate) enum TortureMode {
 #[derive(Debug, Args)]
 pub(crate) struct TortureArgs {
     /// Number of kills that count: at least 7 (20 if not given), so that each named place is struck; a control group takes 3 or more.
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(..=KILLS_MAX))]
     pub(crate) kills: Option<u32>,
     /// Another seed makes other orders and other kills.
     #[arg(long, value_name = "S", default_value_t = 1)]

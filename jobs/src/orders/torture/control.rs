@@ -20,7 +20,7 @@ use super::error::TortureError;
 use super::run_watch::RunWatch;
 use super::schedule::{Spot, Strike};
 use crate::address::{SinkAddress, SourceAddress};
-use crate::attempt::{KillPoint, run_and_kill, run_to_the_end};
+use crate::attempt::{AttemptError, KillPoint, run_and_kill, run_to_the_end};
 use crate::run_line::RunLine;
 use crate::verify::{Verdict, audit};
 use crate::work_folder::WorkFolder;
@@ -30,6 +30,8 @@ use tidegate_jobs::digits::grouped;
 const BEHIND_TENTHS: u64 = 8;
 /// Orders a second, at most; a longer input gets longer intervals.
 const RATE_MAX: u64 = 10_000;
+/// How often a part is run before a machine counts as too slow for it.
+const TRIES_MAX: u32 = 5;
 /// The shortest interval: in it a checkpoint has time to complete, also on a busy machine.
 const INTERVAL_MS_MIN: u64 = 500;
 
@@ -68,6 +70,11 @@ impl Script {
         let interval = interval.unwrap_or(shortest);
         let rate = (u128::from(per_interval) * 1_000 / interval.as_millis().max(1)).max(1);
         Self { kills, per_interval, rate: u64::try_from(rate).unwrap_or(u64::MAX), interval }
+    }
+
+    /// The same script at half the speed: the kills fall at the same orders, and everything between them has twice the time.
+    fn slower(self) -> Self {
+        Self { rate: (self.rate / 2).max(1), interval: self.interval * 2, ..self }
     }
 
     fn behind(self) -> u64 {
@@ -124,6 +131,35 @@ impl Control {
         let orders = u128::from(self.verdict.orders().expected);
         u128::from(self.damaged()) * 100 > orders * u128::from(self.restart.damage_percent_min())
     }
+}
+
+/// Runs a part of the proof, and once more at half the speed where it had finished before it could be killed: kills fall at numbers of
+/// orders and checkpoints at times, so that a busy machine can be late for a kill. `run` is called with the part's name and script.
+///
+/// # Errors
+/// [`TortureError`]; also that it was too late in every try.
+pub(crate) fn in_time<T>(
+    part: &str,
+    script: Script,
+    display: &Display,
+    mut run: impl FnMut(&str, Script) -> Result<T, TortureError>,
+) -> Result<T, TortureError> {
+    let (mut script, mut name) = (script, part.to_owned());
+    for again in 2..=TRIES_MAX {
+        match run(&name, script) {
+            Err(TortureError::NotKilled { source: AttemptError::FinishedBeforeKill { .. }, .. }) => {
+                script = script.slower();
+                name = format!("{part}-{again}");
+                let interval = script.interval.as_millis();
+                display.line(&format!(
+                    "  the machine is busy, and the run had finished before a kill: once more, at half the speed \
+                     (checkpoints every {interval} ms)"
+                ));
+            }
+            done => return done,
+        }
+    }
+    run(&name, script)
 }
 
 /// Runs the control in its folder; the input stands in `input`.
@@ -226,6 +262,39 @@ mod tests {
             assert!(script.per_interval * 4 <= 20_000, "the run is at least four intervals long: {script:?}");
             assert!(script.rate <= RATE_MAX, "{script:?}");
         }
+    }
+
+    #[test]
+    fn a_run_that_finished_before_its_kill_is_run_again_at_half_the_speed_with_the_kills_at_the_same_orders()
+    {
+        let display = Display::new(true, 3);
+        let script = Script::new(BadRestart::None, 3, 20_000, None);
+        let late = || TortureError::NotKilled {
+            number: 3,
+            place: "control".to_owned(),
+            source: AttemptError::FinishedBeforeKill { records_in: 20_000, checkpoints: 3 },
+        };
+        let mut runs = Vec::new();
+        let done = in_time("control", script, &display, |name, script| {
+            runs.push((name.to_owned(), script));
+            if runs.len() < 3 { Err(late()) } else { Ok(runs.len()) }
+        });
+        assert_eq!(done.unwrap(), 3);
+        assert_eq!((runs[0].0.as_str(), runs[2].0.as_str()), ("control", "control-3"));
+        assert_eq!(runs[2].1.interval, script.interval * 4);
+        assert!(runs[2].1.rate <= script.rate / 4 + 1 && runs[2].1.strikes(1) == script.strikes(1));
+
+        let mut tries = 0;
+        let never = in_time("control", script, &display, |_, _| -> Result<(), _> {
+            tries += 1;
+            Err(late())
+        });
+        assert!(never.is_err() && tries == TRIES_MAX);
+        let other = in_time("control", script, &display, |_, _| -> Result<(), _> {
+            tries += 1;
+            Err(TortureError::Program(std::io::Error::other("gone")))
+        });
+        assert!(matches!(other, Err(TortureError::Program(_))) && tries == TRIES_MAX + 1);
     }
 
     #[test]

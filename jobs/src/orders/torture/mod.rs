@@ -31,7 +31,7 @@ use std::time::Duration;
 pub(crate) use self::args::TortureArgs;
 use self::args::{CONTROL_KILLS, TortureMode};
 use self::campaign::Campaign;
-use self::control::{BadRestart, Script};
+use self::control::{BadRestart, Script, in_time};
 use self::display::Display;
 pub(crate) use self::error::TortureError;
 use self::place::SinkPoints;
@@ -116,19 +116,25 @@ fn control_group(
         "{} · {kills} kills, each 0.8 of an interval after a checkpoint",
         title(args, orders, script.interval)
     ));
-    let line = run_line(args, folder, script.interval, script.rate);
     display.line(&format!("  control: --mode {}", restart.word()));
-    let part = folder.part("control")?;
-    let control = control::run(restart, script, &line, &part, control_sink(args, &part), &display)?;
+    let control = in_time("control", script, &display, |part, script| {
+        let (part, line) = (folder.part(part)?, run_line(args, folder, script.interval, script.rate));
+        let sink = control_sink(args, &part);
+        ground::empty(&sink, args.partitions, true)?;
+        control::run(restart, script, &line, &part, sink, &display)
+    })?;
     if !args.json {
         display.line(&control_text(&control));
     }
     display.line("  the same kills with --mode exactly-once");
-    let part = folder.part("exactly-once")?;
-    let sink = sink_of(args, &part);
-    ground::empty(&sink, args.partitions, true)?;
-    let line = RunLine { sink, checkpoints: Some(part.checkpoints()), ..line };
-    let tortured = tortured(line, &part, orders, 1, &script.strikes(args.parallelism), &display)?;
+    let tortured = in_time("exactly-once", script, &display, |part, script| {
+        let part = folder.part(part)?;
+        let sink = sink_of(args, &part);
+        ground::empty(&sink, args.partitions, true)?;
+        let line = run_line(args, folder, script.interval, script.rate);
+        let line = RunLine { sink, checkpoints: Some(part.checkpoints()), ..line };
+        tortured(line, &part, orders, 1, &script.strikes(args.parallelism), &display)
+    })?;
     match args.json {
         true => print(&format!("{}\n", report::to_json(&settings, Some(&control), &tortured))),
         false => print(&tortured.to_text(&settings)),

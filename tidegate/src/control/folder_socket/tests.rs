@@ -101,6 +101,6 @@ fn a_loopback_port_is_chosen_and_answers() {
     let server = ControlServer::open(&[wanted], Named("orders")).unwrap();
     let at = &server.addresses()[0];
     assert!(!at.to_string().ends_with(":0"));
-    let Answer::Status { job } = ask_within(at, Ask::Status, Some(PATIENCE)).unwrap() else { panic!() };
+    let Answer::Status { job } = ask_within(at, Ask::Status, PATIENCE).unwrap() else { panic!() };
     assert_eq!((job.job.as_str(), job.control), ("orders", vec![at.to_string()]));
 }

@@ -1,0 +1,25 @@
+//! A word of a command line, as a shell wants it.
+//!
+//! Owns: when quotes are needed. Does not own: the commands. Runs on: anywhere. Pure.
+
+/// The word, in single quotes if a shell would take it for anything else than one word.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_where_a_shell_would_split_or_change_it() {
+        assert_eq!(quoted("/var/lib/tidegate-1"), "/var/lib/tidegate-1");
+        assert_eq!(quoted("cks long"), "'cks long'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -81,6 +81,23 @@ pub(crate) enum BenchError {
         /// What it said, or why it could not be started.
         said: String,
     },
+    /// A server could not be started.
+    #[cfg(feature = "servers")]
+    #[error("a server could not be started; name a running one by --kafka or --mysql")]
+    Service {
+        /// Why.
+        #[source]
+        source: tidegate_jobs::services::ServiceError,
+    },
+    /// A server did not do what was asked.
+    #[cfg(feature = "servers")]
+    #[error("{tried} failed: {said}")]
+    Server {
+        /// What was tried.
+        tried: &'static str,
+        /// What it said.
+        said: String,
+    },
     /// A peer could not be run.
     #[cfg(feature = "peers")]
     #[error("{peer} could not be run: {message}")]

@@ -15,6 +15,8 @@ mod latency;
 mod live_job;
 mod options;
 mod report;
+#[cfg(feature = "servers")]
+mod servers;
 mod snapshot;
 mod stopwatch;
 mod subtasks;
@@ -47,6 +49,18 @@ enum Benchmark {
     Latency(latency::LatencyOptions),
     /// 10 vertices of 100 subtasks, all-to-all: start, memory, a checkpoint of all of them
     Subtasks(subtasks::SubtasksOptions),
+    /// A topic read and decoded, beside a consumer loop
+    #[cfg(feature = "rdkafka")]
+    KafkaSource(servers::kafka_source::KafkaSourceOptions),
+    /// Transactions into a topic, beside a transactional producer
+    #[cfg(feature = "rdkafka")]
+    KafkaSink(servers::kafka_sink::KafkaSinkOptions),
+    /// XA transactions into a table, beside multi-row inserts
+    #[cfg(feature = "mysql")]
+    MysqlSink(servers::mysql_sink::MysqlSinkOptions),
+    /// From Kafka to a visible row
+    #[cfg(all(feature = "mysql", feature = "rdkafka"))]
+    ChainLatency(servers::chain_latency::ChainLatencyOptions),
 }
 
 fn main() -> ExitCode {
@@ -77,6 +91,14 @@ fn run(benchmark: &Benchmark) -> Result<(), BenchError> {
         Benchmark::Latency(options) => (latency::run(options)?, &options.common),
         Benchmark::Subtasks(options) if options.inside => return subtasks::run_inside(options),
         Benchmark::Subtasks(options) => (subtasks::run(options)?, &options.common),
+        #[cfg(feature = "rdkafka")]
+        Benchmark::KafkaSource(options) => (servers::kafka_source::run(options)?, &options.common),
+        #[cfg(feature = "rdkafka")]
+        Benchmark::KafkaSink(options) => (servers::kafka_sink::run(options)?, &options.common),
+        #[cfg(feature = "mysql")]
+        Benchmark::MysqlSink(options) => (servers::mysql_sink::run(options)?, &options.common),
+        #[cfg(all(feature = "mysql", feature = "rdkafka"))]
+        Benchmark::ChainLatency(options) => (servers::chain_latency::run(options)?, &options.common),
     };
     report::show(&outcome, common.json, common.report.as_deref())
 }

@@ -1,6 +1,6 @@
 //! Sources and sinks of Tidegate.
 //!
-//! Owns: datagen, files and SQLite (one cargo feature each), and the small sinks print, blackhole and collect.
+//! Owns: datagen, files, Kafka, MySQL and SQLite (one cargo feature each), and the small sinks print, blackhole and collect.
 //! Does not own: when a source is polled or a transaction committed: the engine's drivers decide that.
 //! Runs on: source readers on their slot's thread, everything that waits on the I/O side ([`tidegate_engine::io::Io`]).
 //!
@@ -8,6 +8,8 @@
 //! |---|---|---|
 //! | `datagen` | [`datagen::Datagen`], [`changes::ChangeScript`] | |
 //! | `file` | [`file::FileSource`] | [`file::FileSink`] in two phases |
+//! | `mysql` | | `mysql::MysqlSink` in two phases by XA, `mysql::StagingMysqlSink` by staging tables, `mysql::PlainMysqlSink` in one |
+//! | `rdkafka` | `kafka::KafkaSource` | `kafka::KafkaSink` in two phases, `kafka::AtLeastOnceKafkaSink` in one |
 //! | `sqlite` | | [`sqlite::SqliteSink`] in two phases, [`sqlite::PlainSqliteSink`] in one |
 //! | always | | [`blackhole::BlackholeSink`], [`print::PrintSink`], [`collect::CollectSink`] |
 
@@ -24,7 +26,7 @@ pub mod kafka;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 pub mod print;
-#[cfg(any(feature = "datagen", feature = "file"))]
+#[cfg(any(feature = "datagen", feature = "file", feature = "rdkafka"))]
 mod rate;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

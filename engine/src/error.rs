@@ -166,8 +166,9 @@ pub enum EngineError {
     },
     /// User code does not return: its thread cannot be ended, so the process has to be.
     #[error(
-        "job \"{job}\": a slot did not return within {} s after its attempt had ended; the process ends\n  \
-         help: a user function or a connector blocks; see what its thread waits for",
+        "job \"{job}\": {stuck} did not return within {} s after its attempt had ended; the process ends\n  \
+         help: a function of this subtask or a connector blocks; see what the thread waits for, and declare a function that may block as \
+         blocking",
         after.as_secs()
     )]
     SlotStuck {
@@ -175,6 +176,8 @@ pub enum EngineError {
         job: JobName,
         /// How long it was waited for.
         after: std::time::Duration,
+        /// Each subtask whose function runs, with its thread.
+        stuck: String,
     },
     /// A connector's part does not return to the I/O side: a thread that others need cannot be had back, so the process has to end.
     #[error(

@@ -28,7 +28,7 @@ const VERIFY: [&str; 6] = ["verify", "--source", "files:in", "--sink", "sqlite:o
 #[test]
 fn wrong_usage_is_status_2_and_says_what_would_do() {
     let folder = tempfile::tempdir().unwrap();
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["run", "--source", "files:in", "--checkpoints", "file:///c"], "--sink"),
         (&["run", "--source", "files:in", "--sink", "blackhole"], "--checkpoints"),
         (
@@ -50,7 +50,8 @@ fn wrong_usage_is_status_2_and_says_what_would_do() {
             &["run", "--source", "files:in", "--sink", "blackhole", "--mode", "none", "--orders", "5"],
             "datagen",
         ),
-        (&["run", "--source", "kafka:x", "--sink", "blackhole"], "datagen or files:DIR"),
+        (&["run", "--source", "kafka:x", "--sink", "blackhole"], "Kafka"),
+        (&["run", "--source", "folder", "--sink", "blackhole"], "datagen, files:DIR"),
         (&["generate", "--orders", "1", "--users", "0", "--out", "x"], "--users"),
         (&["verify", "--source", "datagen", "--sink", "sqlite:x"], "files:DIR"),
         (&["demo", "--checkpoint-interval", "200"], "200ms"),

@@ -39,6 +39,6 @@ pub use operator_state::{Redistribution, check_list, decode_list, encode_list, r
 pub use schema::{Schema, SchemaMismatch};
 pub use snapshot::{FrozenTable, StateFileReader, StateFileWriter, write_state_file};
 pub use state::{ListState, MapState, ValueState};
-pub use storage::{CheckpointStorage, Created, StorageError};
+pub use storage::{CheckpointStorage, Created, PREFLIGHT_FOLDER, StorageError, local_folder};
 /// Derives [`trait@StateType`] for a struct or an enum; see the trait for the rules of evolution.
 pub use tidegate_state_derive::StateType;

@@ -10,8 +10,10 @@ use tidegate::engine::checkpoint::{CheckpointConfig, CheckpointMode};
 use tidegate::engine::error::EngineError;
 use tidegate::engine::execution::{CancelHandle, ExecutionConfig, JobOutcome, LocalRunner};
 use tidegate::engine::jobmanager::RestartStrategy;
+use tidegate::engine::operator::process_function::ProcessFunction;
 use tidegate::prelude::*;
-use tidegate_tests::{Until, run};
+use tidegate::state::CheckpointStorage;
+use tidegate_tests::{Until, checkpoints_every, run};
 
 fn without_checkpoints(restart: RestartStrategy) -> ExecutionConfig {
     let checkpoints = CheckpointConfig { mode: CheckpointMode::None, ..CheckpointConfig::default() };
@@ -203,6 +205,87 @@ fn a_failed_job_whose_sinks_block_the_io_side_ends_in_time_and_names_them() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn a_function_that_never_returns_after_a_failed_attempt_is_named_with_its_thread() {
+    let (env, door, inside) = (StreamEnvironment::new(), Door::default(), Arc::new(AtomicBool::new(false)));
+    let (waits, entered) = (door.clone(), Arc::clone(&inside));
+    let stuck = env.source("numbers", numbers(10)).map(move |n: u64| {
+        entered.store(true, Ordering::Release);
+        waits.wait();
+        n
+    });
+    let _ = stuck.name("stuck").blocking().sink("out", CollectSink::new());
+    // Another one fails meanwhile: that ends the attempt.
+    let others = env.source("others", Datagen::new(|index: u64| index).rate_per_second(10_000));
+    let fails = others.map(move |n: u64| {
+        assert!(!inside.load(Ordering::Acquire), "the other one is inside");
+        n
+    });
+    let _ = fails.sink("other", BlackholeSink::new());
+    let config =
+        ExecutionConfig { cancellation_timeout_ms: 200, ..without_checkpoints(RestartStrategy::None) };
+    let error = run(env, 2, config, None, Until::End).unwrap_err();
+    door.open();
+    let text = error.to_string();
+    assert!(matches!(error, EngineError::SlotStuck { .. }), "{text}");
+    assert!(text.contains("stuck") && text.contains("thread tidegate-slot-"), "{text}");
+}
+
+#[test]
+fn a_panic_in_the_closure_of_key_by_is_not_told_of_its_neighbours() {
+    let env = StreamEnvironment::new();
+    let source = env.source("numbers", numbers(1_000)).map(|n: u64| n);
+    let _ = source.sink("beside", CollectSink::new());
+    let keyed = source.key_by(|n: &u64| {
+        assert!(*n != 500, "no key");
+        *n
+    });
+    let counts =
+        keyed.process("totals", value::<u64>("seen"), |_: u64, _seen, _ctx, _out: &mut Output<u64>| Ok(()));
+    let _ = counts.sink("out", CollectSink::new());
+    let error =
+        run(env, 2, without_checkpoints(RestartStrategy::None), None, Until::End).unwrap_err().to_string();
+    assert!(error.contains("key_by in front of totals") && error.contains("no key"), "{error}");
+}
+
+/// Counts, and cannot take a count over.
+#[derive(Clone, Default)]
+struct Forgetful(u64);
+
+impl ProcessFunction<u64, u64> for Forgetful {
+    type State = u64;
+
+    fn process(&mut self, n: u64, _at: Option<i64>, out: &mut Output<u64>) -> Result<(), JobError> {
+        self.0 += 1;
+        out.emit(n);
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Vec<u64> {
+        vec![self.0]
+    }
+
+    fn restore(&mut self, state: Vec<u64>) {
+        assert!(state.is_empty(), "a count is there already");
+    }
+}
+
+#[test]
+fn a_panic_while_state_is_restored_names_the_subtask() {
+    let storage = CheckpointStorage::open("memory://").unwrap();
+    let job = || {
+        let env = StreamEnvironment::new();
+        let endless = env.source("numbers", Datagen::new(|index: u64| index).rate_per_second(10_000));
+        let _ = endless.process_function("forgetful", Forgetful::default()).sink("out", BlackholeSink::new());
+        env
+    };
+    let config = ExecutionConfig { restart: RestartStrategy::None, ..checkpoints_every(10) };
+    let first = run(job(), 1, config.clone(), Some(storage.clone()), Until::Checkpoints(2));
+    assert_eq!(first.unwrap(), JobOutcome::Canceled);
+    let error = run(job(), 1, config, Some(storage), Until::End).unwrap_err().to_string();
+    assert!(error.contains("forgetful") && error.contains("a count is there already"), "{error}");
 }
 
 #[test]

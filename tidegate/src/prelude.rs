@@ -16,6 +16,8 @@ pub use crate::connectors::blackhole::BlackholeSink;
 pub use crate::connectors::collect::CollectSink;
 pub use crate::connectors::datagen::{Datagen, seeded};
 pub use crate::connectors::file::{BrokenLine, FileSink, FileSource};
+#[cfg(feature = "rdkafka")]
+pub use crate::connectors::kafka::KafkaSink;
 pub use crate::connectors::print::PrintSink;
 pub use crate::connectors::sqlite::{Columns, SqliteSink};
 pub use crate::duration::{millis, seconds};

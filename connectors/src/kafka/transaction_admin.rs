@@ -7,7 +7,6 @@
 //!
 //! Owns: listing by our prefix, the two decisions. Does not own: how they are shown. Runs on: tokio.
 
-use kafka_protocol::messages::ApiKey;
 use tidegate_engine::api::ConnectorError;
 use tidegate_engine::broker::SlotState;
 use tidegate_engine::io::SharedIo;
@@ -101,7 +100,7 @@ impl TransactionAdmin {
             return Ok(false);
         }
         let offered = self.wire.offered_by_coordinator(id).await.map_err(failed)?;
-        let version = EndTxnVersion::choose(&offered.of(ApiKey::EndTxn).unwrap_or(0..=-1));
+        let version = EndTxnVersion::choose(&offered.end_txn());
         let EndTxnVersion(version) = version.map_err(KafkaSinkError::from)?;
         self.wire.end_txn(id, it.producer, true, version).await.map_err(failed)?;
         Ok(true)

@@ -54,6 +54,21 @@ pub enum MysqlError {
         /// What to do.
         remedy: String,
     },
+    /// Another session writes for this subtask.
+    #[error(
+        "{} is still at work for subtask {subtask} of \"{uid}\" at {server}\n  help: it is ended at the next start; or does another job have this name and folder?",
+        session.map_or_else(|| "another session".to_owned(), |id| format!("connection {id}"))
+    )]
+    WriterElsewhere {
+        /// `host:port/database`.
+        server: String,
+        /// The sink.
+        uid: String,
+        /// Its subtask.
+        subtask: u32,
+        /// Which session, if the server tells.
+        session: Option<u64>,
+    },
     /// A value that no column holds.
     #[error("row {row} for the table {table}: column \"{column}\": {source}")]
     Value {
@@ -313,6 +328,7 @@ impl MysqlError {
             | Self::NoAnswer { .. }
             | Self::Broken { .. }
             | Self::RetriesSpent { .. }
+            | Self::WriterElsewhere { .. }
             | Self::Server { .. } => true,
             Self::Url(_)
             | Self::Refused { .. }

@@ -13,7 +13,7 @@
 
 use mysql_async::Value;
 use tidegate_engine::ids::CheckpointId;
-use tidegate_engine::operator::{TransactionName, TransactionScope};
+use tidegate_engine::operator::{CommitOutcome, TransactionName, TransactionScope};
 
 use super::xid::Xid;
 use super::{Connection, MysqlError};
@@ -38,6 +38,23 @@ pub struct LedgerEntry {
     pub closed_by: CheckpointId,
     /// Rows in it.
     pub rows: u64,
+    /// What an operator decided by hand.
+    pub note: Option<String>,
+}
+
+/// How the note begins of a branch that was rolled back by hand: its row does not say "committed".
+pub(crate) const ROLLED_BACK: &str = "rolled back";
+
+impl LedgerEntry {
+    /// What a transaction that is in the ledger has become.
+    pub(crate) fn outcome(self) -> CommitOutcome {
+        match self.note {
+            Some(note) if note.starts_with(ROLLED_BACK) => {
+                CommitOutcome::Lost { reason: format!("it was {note}") }
+            }
+            _ => CommitOutcome::AlreadyCommitted,
+        }
+    }
 }
 
 /// Makes the table where it is missing.
@@ -94,16 +111,40 @@ pub(crate) async fn note(connection: &mut Connection, xid: &Xid, note: &str) -> 
 /// # Errors
 /// [`MysqlError::LockWait`]: the branch is still prepared, and its row locked.
 pub(crate) async fn find(connection: &mut Connection, xid: &Xid) -> Result<Option<LedgerEntry>, MysqlError> {
+    let sql = format!("{SELECT_ROW} LOCK IN SHARE MODE");
+    row_of(connection, xid, &sql).await.map(|found| found.map(|(entry, _)| entry))
+}
+
+/// A transaction's row, also while it is not committed: by a dirty read, for people only. And when it was written.
+pub(crate) async fn peek(
+    connection: &mut Connection,
+    xid: &Xid,
+) -> Result<Option<(LedgerEntry, i64)>, MysqlError> {
+    let doing = "looking into the ledger";
+    connection.run(doing, "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED").await?;
+    let found = row_of(connection, xid, SELECT_ROW).await;
+    connection.run(doing, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
+    match found {
+        Err(MysqlError::Missing { .. }) => Ok(None),
+        found => found,
+    }
+}
+
+const SELECT_ROW: &str = "SELECT target, closed_by, rows_written, note, written_ms FROM tidegate_ledger WHERE gtrid = ? AND bqual = ?";
+
+async fn row_of(
+    connection: &mut Connection,
+    xid: &Xid,
+    sql: &str,
+) -> Result<Option<(LedgerEntry, i64)>, MysqlError> {
     let doing = format!("looking for {xid} in the ledger");
-    let sql = format!(
-        "SELECT target, closed_by, rows_written FROM {LEDGER_TABLE} WHERE gtrid = ? AND bqual = ? LOCK IN SHARE MODE"
-    );
-    let rows = connection.rows(&doing, &sql, key(xid)).await?;
+    let rows = connection.rows(&doing, sql, key(xid)).await?;
     if rows.is_empty() {
         return Ok(None);
     }
-    let (target, closed_by, rows): (String, u64, u64) = connection.only_row(&doing, rows)?;
-    Ok(Some(LedgerEntry { target, closed_by: CheckpointId(closed_by), rows }))
+    let (target, closed_by, rows, note, written_ms): (String, u64, u64, Option<String>, i64) =
+        connection.only_row(&doing, rows)?;
+    Ok(Some((LedgerEntry { target, closed_by: CheckpointId(closed_by), rows, note }, written_ms)))
 }
 
 /// Deletes rows that no retained checkpoint can ask for: older than a week, and closed long before the restored checkpoint.
@@ -134,14 +175,20 @@ pub async fn entries(
 ) -> Result<Vec<(TransactionName, LedgerEntry)>, MysqlError> {
     let doing = "reading the ledger";
     let sql = format!(
-        "SELECT gtrid, bqual, target, closed_by, rows_written FROM {LEDGER_TABLE} ORDER BY gtrid, bqual"
+        "SELECT gtrid, bqual, target, closed_by, rows_written, note FROM {LEDGER_TABLE} ORDER BY gtrid, bqual"
     );
     let mut found = Vec::new();
     for row in connection.rows(doing, &sql, Vec::new()).await? {
-        let (gtrid, bqual, target, closed_by, rows): (Vec<u8>, Vec<u8>, String, u64, u64) =
-            connection.only_row(doing, vec![row])?;
+        let (gtrid, bqual, target, closed_by, rows, note): (
+            Vec<u8>,
+            Vec<u8>,
+            String,
+            u64,
+            u64,
+            Option<String>,
+        ) = connection.only_row(doing, vec![row])?;
         let xid = Xid { gtrid, bqual, format_id: super::xid::FORMAT_ID };
-        let entry = LedgerEntry { target, closed_by: CheckpointId(closed_by), rows };
+        let entry = LedgerEntry { target, closed_by: CheckpointId(closed_by), rows, note };
         found.extend(xid.read(scope).map(|name| (name, entry)));
     }
     Ok(found)

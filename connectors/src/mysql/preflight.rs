@@ -18,8 +18,8 @@ use super::table_check::check_table;
 use super::xid::{FORMAT_ID, Xid};
 use super::{Connection, MysqlError, SessionLimits};
 
-/// Sessions of one subtask: a writer, one that is ending, a committer.
-const SESSIONS_PER_SUBTASK: u64 = 3;
+/// Sessions of one subtask beside those that hold a branch: a committer, and one that asks who holds a lock.
+const OTHER_SESSIONS: u64 = 2;
 /// A left branch is looked for so often.
 const TRIES: u32 = 60;
 /// Between two looks.
@@ -80,7 +80,7 @@ async fn prepare_trial(
     context: &PreflightContext,
 ) -> Result<(), MysqlError> {
     let doing = "trying an XA branch";
-    let entry = LedgerEntry { target: table.to_owned(), closed_by: CheckpointId(0), rows: 0 };
+    let entry = LedgerEntry { target: table.to_owned(), closed_by: CheckpointId(0), rows: 0, note: None };
     connection.run(doing, &format!("XA START {}", xid.sql())).await?;
     ledger::write(connection, xid, &entry, context.clock.wall_ms()).await?;
     connection.run(doing, &format!("XA END {}", xid.sql())).await?;
@@ -137,12 +137,13 @@ async fn check_sessions(
     let rows = connection.rows(doing, sql, Vec::new()).await?;
     let (all, of_user): (u64, u64) = connection.only_row(doing, rows)?;
     let limit = if of_user == 0 { all } else { all.min(of_user) };
-    let needed = u64::from(context.parallelism) * SESSIONS_PER_SUBTASK;
+    let per_subtask = context.places as u64 + OTHER_SESSIONS;
+    let needed = u64::from(context.parallelism) * per_subtask;
     if needed > limit {
         return Err(MysqlError::Unusable {
             server: connection.url().place(),
             why: format!(
-                "it takes {limit} sessions, and this sink needs up to {needed} ({SESSIONS_PER_SUBTASK} for each of {} subtasks)",
+                "it takes {limit} sessions, and this sink needs up to {needed} ({per_subtask} for each of {} subtasks)",
                 context.parallelism
             ),
             remedy: "raise max_connections (or max_user_connections), or lower the parallelism".to_owned(),

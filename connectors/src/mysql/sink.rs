@@ -10,12 +10,13 @@ use tidegate_engine::api::{
 };
 
 use super::columns::{Columns, KeyColumns};
+use super::prepared_sessions::PreparedSessions;
 use super::table::{TableSpec, WriteMode};
 use super::xa_committer::XaCommitter;
 use super::xa_writer::{XaBranch, XaWriter};
 use super::{
     IntoMysqlUrl, IntoMysqlValue, MysqlError, MysqlUrl, MysqlUrlError, PlainMysqlSink, StagingMysqlSink,
-    preflight,
+    UpsertSink, preflight,
 };
 
 /// Rows into a table of a MySQL or MariaDB server, exactly once: one XA branch per checkpoint and subtask. The table must be there.
@@ -42,12 +43,14 @@ pub struct MysqlSink<T> {
     url: Result<MysqlUrl, MysqlUrlError>,
     columns: Columns<T>,
     spec: TableSpec,
+    prepared: PreparedSessions,
 }
 
 impl<T> MysqlSink<T> {
     /// Appends to `table` at `url` (`mysql://user:password@host:port/database`). A bad address is told when the job is checked.
     pub fn table(url: impl IntoMysqlUrl, table: &str) -> Self {
-        Self { url: url.into_mysql_url(), columns: Columns::new(), spec: TableSpec::new(table) }
+        let (columns, spec) = (Columns::new(), TableSpec::new(table));
+        Self { url: url.into_mysql_url(), columns, spec, prepared: PreparedSessions::default() }
     }
 
     /// Adds a column whose kind is that of the function's result; an `Option` makes it one that may be NULL.
@@ -108,13 +111,15 @@ impl<T> MysqlSink<T> {
         StagingMysqlSink::of(self)
     }
 
-    pub(crate) fn getters(&self) -> Columns<T> {
-        self.columns.clone()
+    /// The same table in one phase: a row is written over the one with the same key, which is a primary or unique key of the table, and
+    /// written again after a restart without harm. Rows are visible as they are written. A sink that adds is refused.
+    pub fn upsert_by(self, key: impl KeyColumns) -> UpsertSink<T> {
+        let was_adding = matches!(self.spec.mode, WriteMode::Add { .. });
+        UpsertSink::of(self.url, &self.spec.name, self.columns, key, was_adding)
     }
 
-    /// The table that is written.
-    pub(crate) fn spec(&self) -> &TableSpec {
-        &self.spec
+    pub(crate) fn getters(&self) -> Columns<T> {
+        self.columns.clone()
     }
 
     /// The server, and the table, if the settings can work at all.
@@ -125,13 +130,18 @@ impl<T> MysqlSink<T> {
             server: url.place(),
             refusal,
         })?;
-        Ok(Target { url, spec: Arc::new(self.spec.clone()) })
+        Ok(Target { url, spec: Arc::new(self.spec.clone()), prepared: self.prepared.clone() })
     }
 }
 
 impl<T> Clone for MysqlSink<T> {
     fn clone(&self) -> Self {
-        Self { url: self.url.clone(), columns: self.columns.clone(), spec: self.spec.clone() }
+        Self {
+            url: self.url.clone(),
+            columns: self.columns.clone(),
+            spec: self.spec.clone(),
+            prepared: self.prepared.clone(),
+        }
     }
 }
 
@@ -140,6 +150,8 @@ impl<T> Clone for MysqlSink<T> {
 pub(crate) struct Target {
     pub(crate) url: MysqlUrl,
     pub(crate) spec: Arc<TableSpec>,
+    /// Of the XA sink: sessions that still hold their branches.
+    pub(crate) prepared: PreparedSessions,
 }
 
 impl<T: Clone + Send + 'static> TwoPhaseSink for MysqlSink<T> {

@@ -64,9 +64,9 @@ impl StagingCommitter {
         let (xid, place) = (Xid::of(&item.name), self.target.url.place());
         let (spec, now_ms) = (self.target.spec.clone(), self.context.connector.clock.wall_ms());
         let connection = self.connected().await?;
-        if ledger::find(connection, &xid).await?.is_some() {
+        if let Some(entry) = ledger::find(connection, &xid).await? {
             staging_table::drop_table(connection, &xid).await?;
-            return Ok(CommitOutcome::AlreadyCommitted);
+            return Ok(entry.outcome());
         }
         let StagedTable { table, rows } = &item.committable;
         match staging_table::count(connection, table).await? {
@@ -89,18 +89,24 @@ impl StagingCommitter {
         let doing = format!("merging {table} into the table {}", spec.name);
         connection.run(&doing, "START TRANSACTION").await?;
         fault_point!("mysql.staging.merge.before");
-        let entry = LedgerEntry { target: spec.name.clone(), closed_by: item.closed_by, rows: *rows };
+        let entry =
+            LedgerEntry { target: spec.name.clone(), closed_by: item.closed_by, rows: *rows, note: None };
         let merged = async {
-            ledger::write(connection, &xid, &entry, now_ms).await?;
+            match ledger::write(connection, &xid, &entry, now_ms).await {
+                // Another committer was first: the next look finds its row.
+                Err(MysqlError::DuplicateKey { .. }) => return Ok(false),
+                written => written?,
+            }
             fault_point!("mysql.staging.merge.between");
             staging_table::merge(connection, &spec, table).await?;
-            connection.run(&doing, "COMMIT").await
+            connection.run(&doing, "COMMIT").await.map(|_| true)
         }
         .await;
-        if let Err(error) = merged {
+        if !matches!(merged, Ok(true)) {
             // The connection goes, and the transaction with it, whatever state it is in.
             self.connection = None;
-            return Err(error);
+            let reason = "another committer is merging it".to_owned();
+            return merged.map(|_| CommitOutcome::RetryAfter { ms: 1, reason });
         }
         fault_point!("mysql.staging.merge.after");
         staging_table::drop_table(self.connected().await?, &xid).await?;

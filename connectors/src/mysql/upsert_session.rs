@@ -45,6 +45,8 @@ pub(crate) struct SessionSettings {
 pub(crate) struct UpsertSession {
     settings: SessionSettings,
     connection: Option<Connection>,
+    /// The server has let this writer in at least once.
+    was_in: bool,
     /// Of the last connection.
     packet_bytes_max: usize,
 }
@@ -52,7 +54,7 @@ pub(crate) struct UpsertSession {
 impl UpsertSession {
     /// Connects, fences what earlier attempts have left, and compares the table.
     pub(crate) async fn open(settings: SessionSettings) -> Result<Self, MysqlError> {
-        let mut session = Self { settings, connection: None, packet_bytes_max: 0 };
+        let mut session = Self { settings, connection: None, was_in: false, packet_bytes_max: 0 };
         let mut retries = session.retries();
         while let Err(error) = session.begin().await {
             session.pause(&mut retries, error).await?;
@@ -95,7 +97,7 @@ impl UpsertSession {
     }
 
     fn retries(&self) -> Retries {
-        Retries::new(self.settings.retries_max, self.settings.lock.seed())
+        Retries::new(self.settings.retries_max, self.settings.lock.seed(), self.was_in)
     }
 
     /// Waits before another try, or tells why there is none.
@@ -140,6 +142,7 @@ impl UpsertSession {
             self.connection = None;
             let settings = &self.settings;
             let mut opened = Connection::open(&settings.url, settings.limits, &settings.io).await?;
+            self.was_in = true;
             take_lock(&mut opened, settings).await?;
             self.packet_bytes_max = opened.packet_bytes_max();
             self.connection = Some(opened);

@@ -17,8 +17,8 @@ use super::upsert_preflight::preflight;
 use super::upsert_session::{SessionSettings, UpsertSession};
 use super::upsert_writer::{UpsertWriter, WriterSettings};
 use super::{
-    ColumnKind, Columns, IntoMysqlUrl, IntoMysqlValue, KeyColumns, MysqlError, MysqlUrl, MysqlUrlError,
-    SessionLimits, TableRefusal, TableSpec, WriteMode,
+    ColumnKind, Columns, KeyColumns, MysqlError, MysqlUrl, MysqlUrlError, SessionLimits, TableRefusal,
+    TableSpec, WriteMode,
 };
 
 /// Keys that wait, at most, if not set.
@@ -34,15 +34,19 @@ const RETRIES_MAX: u32 = 11;
 type Split<T, R> = for<'r> fn(&'r R) -> (RowKind, &'r T);
 
 /// Rows into a table of MySQL or MariaDB, each over the one with the same key: at least once, and without harm when a row is written
-/// again. Rows become visible as they are written, not with a checkpoint.
+/// again. Rows become visible as they are written, not with a checkpoint. Made by [`super::MysqlSink::upsert_by`].
 ///
 /// ```
-/// use tidegate_connectors::mysql::{Columns, UpsertSink};
+/// use tidegate_connectors::mysql::MysqlSink;
 ///
 /// struct User { id: u64, name: String, changed_us: i64 }
 ///
-/// let columns = Columns::new().column("id", |u: &User| u.id).text("name", |u| &u.name).column("changed_us", |u| u.changed_us);
-/// let sink = UpsertSink::new("mysql://user:password@host:3306/shop", "users", columns, "id").version_column("changed_us");
+/// let sink = MysqlSink::table("mysql://user:password@host:3306/shop", "users")
+///     .column("id", |user: &User| user.id)
+///     .text("name", |user| &user.name)
+///     .column("changed_us", |user| user.changed_us)
+///     .upsert_by("id")
+///     .version_column("changed_us");
 /// let changelog = sink.changes(); // takes `Change<User>`: +I, -U, +U, -D
 /// ```
 pub struct UpsertSink<T, R = T> {
@@ -62,12 +66,7 @@ pub struct UpsertSink<T, R = T> {
 }
 
 impl<T> UpsertSink<T> {
-    /// Upserts into `table` by its `key`, which has to be its primary key or a unique key: a column name, or an array of them.
-    pub fn new(url: impl IntoMysqlUrl, table: &str, columns: Columns<T>, key: impl KeyColumns) -> Self {
-        Self::of(url.into_mysql_url(), table, columns, key, false)
-    }
-
-    /// The same from parts; a sink that adds is refused when it is checked.
+    /// Upserts into `table` by its `key`; one that was to add is refused when it is checked.
     pub(crate) fn of(
         url: Result<MysqlUrl, MysqlUrlError>,
         table: &str,
@@ -113,18 +112,6 @@ impl<T> UpsertSink<T> {
 }
 
 impl<T, R> UpsertSink<T, R> {
-    /// Adds a column whose kind is that of the function's result; an `Option` makes it one that may be NULL.
-    #[must_use]
-    pub fn column<V: IntoMysqlValue>(
-        mut self,
-        name: &str,
-        value: impl Fn(&T) -> V + Send + Sync + 'static,
-    ) -> Self {
-        self.columns = self.columns.column(name, value);
-        self.spec.columns.clone_from(&self.columns.specs);
-        self
-    }
-
     /// A row changes only if its value in this column does not shrink, so that rows that come late or again never undo newer ones. (A row
     /// that was deleted remembers no version.)
     #[must_use]
@@ -298,30 +285,35 @@ impl<T, R> fmt::Debug for UpsertSink<T, R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::MysqlSink;
     use super::*;
 
-    fn sink() -> UpsertSink<(u64, f64)> {
-        let columns = Columns::new().column("id", |r: &(u64, f64)| r.0).column("weight", |r| r.1);
-        UpsertSink::new("mysql://u:p@127.0.0.1:1/d", "t", columns, "id")
+    type Weight = (u64, f64);
+
+    fn table(url: &str) -> MysqlSink<Weight> {
+        MysqlSink::table(url, "t").column("id", |r: &Weight| r.0).column("weight", |r| r.1)
     }
 
-    fn refusal(sink: &UpsertSink<(u64, f64)>) -> String {
+    fn sink() -> UpsertSink<Weight> {
+        table("mysql://u:p@127.0.0.1:1/d").upsert_by("id")
+    }
+
+    fn refusal(sink: &UpsertSink<Weight>) -> String {
         sink.validate().unwrap_err().full_text()
     }
 
     #[test]
     fn settings_that_cannot_work_are_refused_with_the_remedy() {
+        let url = "mysql://u:p@127.0.0.1:1/d";
         assert!(sink().validate().is_ok());
-        let adding = UpsertSink::of("mysql://u:p@h/d".into_mysql_url(), "t", sink().columns, "id", true);
-        assert!(refusal(&adding).contains("added twice"), "{}", refusal(&adding));
-        let floating = UpsertSink::new("mysql://u:p@h/d", "t", sink().columns, "weight");
-        assert!(refusal(&floating).contains("is a float"));
+        assert!(refusal(&table(url).add_by("id").upsert_by("id")).contains("added twice"));
+        assert!(refusal(&table(url).upsert_by("weight")).contains("is a float"));
         for (column, why) in [("x", "not among"), ("id", "in the key")] {
             assert!(refusal(&sink().version_column(column)).contains(why));
         }
-        let optional = sink().column("v", |r| Some(r.0)).version_column("v");
+        let optional = table(url).column("v", |r| Some(r.0)).upsert_by("id").version_column("v");
         assert!(refusal(&optional).contains("may be NULL"));
-        let text = sink().column("v", |r| r.0.to_string()).version_column("v");
+        let text = table(url).column("v", |r| r.0.to_string()).upsert_by("id").version_column("v");
         assert!(refusal(&text).contains("neither a number nor a date"));
         assert!(refusal(&sink().batch_rows(0)).contains("batch_rows is 0"));
         assert!(refusal(&sink().flush_interval(Duration::ZERO)).contains("flush_interval is 0"));
@@ -330,8 +322,7 @@ mod tests {
 
     #[test]
     fn a_bad_address_is_told_without_its_password() {
-        let bad = UpsertSink::new("mysql://u:secret@h:x/d", "t", sink().columns, "id");
-        let text = refusal(&bad);
+        let text = refusal(&table("mysql://u:secret@h:x/d").upsert_by("id"));
         assert!(text.contains("port") && !text.contains("secret"), "{text}");
     }
 }

@@ -16,7 +16,7 @@ use tidegate_engine::io::{SharedIo, SpawnedIo};
 use tidegate_engine::operator::TransactionScope;
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::xid::writer_lock;
+use super::xid::{Xid, branch_lock, writer_lock};
 use super::{Connection, MysqlError, MysqlUrl, SessionLimits};
 
 /// A session is asked for a sign of life so often within its idle timeout.
@@ -31,6 +31,8 @@ pub(crate) struct WriterSession {
     /// A mutex, since the keeper asks the session too; held for one statement at a time, over its await: whoever waits for it waits
     /// for the server.
     connection: Arc<Mutex<Connection>>,
+    /// Name of the lock it holds.
+    lock: String,
     keeper: Box<dyn SpawnedIo>,
 }
 
@@ -48,22 +50,14 @@ impl WriterSession {
             connection.rows(doing, "SELECT GET_LOCK(?, ?)", vec![asked, Value::UInt(wait_secs)]).await?;
         let (taken,): (Option<i64>,) = connection.only_row(doing, rows)?;
         if taken != Some(1) {
-            let holder = holder_of(&mut connection, &lock).await?;
-            return Err(MysqlError::Unusable {
-                server: url.place(),
-                why: format!(
-                    "{} is still at work for subtask {} of \"{}\"",
-                    holder.map_or("another session".to_owned(), |id| format!("connection {id}")),
-                    context.subtask,
-                    context.name.scope.uid
-                ),
-                remedy: "KILL it, or let the other job end".to_owned(),
-            });
+            let session = holder_of(&mut connection, &lock).await?;
+            let (server, uid) = (url.place(), context.name.scope.uid.to_string());
+            return Err(MysqlError::WriterElsewhere { server, uid, subtask: context.subtask, session });
         }
         let connection = Arc::new(Mutex::new(connection));
         let keeper =
             io.spawn("mysql session keeper", Box::pin(keep(Arc::downgrade(&connection), io.clone(), limits)));
-        Ok(Self { connection, keeper })
+        Ok(Self { connection, lock, keeper })
     }
 
     /// The session, for one or several statements.
@@ -71,10 +65,16 @@ impl WriterSession {
         self.connection.lock().await
     }
 
+    /// Goes over from the writer's lock to that of the branch it has prepared: another session may write now.
+    pub(crate) async fn hold_branch(&mut self, xid: &Xid) -> Result<(), MysqlError> {
+        let swap = format!("DO GET_LOCK('{}', 0), RELEASE_LOCK('{}')", branch_lock(xid), self.lock);
+        self.lock().await.run("releasing a writer's lock", &swap).await.map(drop)
+    }
+
     /// Says goodbye.
     pub(crate) async fn close(self) {
         self.keeper.abort();
-        let Self { connection, keeper } = self;
+        let Self { connection, keeper, .. } = self;
         drop(keeper);
         if let Ok(connection) = Arc::try_unwrap(connection) {
             connection.into_inner().close().await;
@@ -95,7 +95,7 @@ async fn keep(connection: Weak<Mutex<Connection>>, io: SharedIo, limits: Session
 }
 
 /// The session that holds a lock.
-async fn holder_of(connection: &mut Connection, lock: &str) -> Result<Option<u64>, MysqlError> {
+pub(crate) async fn holder_of(connection: &mut Connection, lock: &str) -> Result<Option<u64>, MysqlError> {
     let doing = "asking whose a writer's lock is";
     let name = vec![Value::Bytes(lock.as_bytes().to_vec())];
     let rows = connection.rows(doing, "SELECT IS_USED_LOCK(?)", name).await?;

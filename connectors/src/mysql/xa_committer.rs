@@ -8,6 +8,7 @@
 //! Owns: the connection, what each answer means. Does not own: which branch is committed or rolled back, and when.
 //! Runs on: the I/O side.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tidegate_engine::api::{Committer, ConnectorError, Prepared, TwoPhaseContext};
@@ -16,10 +17,10 @@ use tidegate_state::fault_point;
 
 use super::recover::prepared_branches;
 use super::sink::Target;
-use super::writer_session::end_older_writers;
+use super::writer_session::{end_older_writers, holder_of};
 use super::xa_writer::XaBranch;
-use super::xid::Xid;
-use super::{Connection, MysqlError, SessionLimits, ledger};
+use super::xid::{Xid, branch_lock};
+use super::{Connection, MysqlError, ServerKind, SessionLimits, ledger};
 
 /// Pause before a commit is asked for again.
 const RETRY_MS: u64 = 100;
@@ -33,6 +34,10 @@ const LEDGER_WAIT: Duration = Duration::from_secs(1);
 const TRIES: u32 = 40;
 /// Between two tries.
 const TRY_PAUSE: Duration = Duration::from_millis(50);
+/// A session that the server no longer shows has let its branch go after so long.
+const ENDING: Duration = Duration::from_millis(200);
+/// Sessions that are remembered as gone.
+const LEFT_MAX: usize = 1_000;
 /// No such branch, or none for this session.
 const NOT_A_BRANCH: u16 = 1397;
 /// The server has rolled the branch back (1402), because of a deadlock (1614), a timeout (1613).
@@ -45,17 +50,27 @@ pub struct XaCommitter {
     connection: Option<Connection>,
     /// The branch that was last found attached, and how often.
     attached: Option<(TransactionName, u32)>,
+    /// Sessions that are gone for certain.
+    left: BTreeSet<u64>,
 }
 
 impl XaCommitter {
     /// Connects, makes the ledger if it is missing, prunes it, and ends the sessions of older attempts' writers.
     pub(crate) async fn open(target: Target, context: TwoPhaseContext) -> Result<Self, MysqlError> {
-        let mut committer = Self { target, context, connection: None, attached: None };
+        let mut committer = Self { target, context, connection: None, attached: None, left: BTreeSet::new() };
         let (name, parallelism) = (committer.context.name.clone(), committer.context.parallelism);
         let (subtask, now_ms) = (committer.context.subtask, committer.context.connector.clock.wall_ms());
         let connection = committer.connected().await?;
         ledger::create(connection).await?;
-        end_older_writers(connection, &name.scope, subtask, parallelism).await?;
+        let ended = end_older_writers(connection, &name.scope, subtask, parallelism).await?;
+        let left_over =
+            prepared_branches(connection).await?.iter().any(|xid| xid.read(&name.scope).is_some());
+        // Sessions that have just died are still letting their branches go.
+        let settles = connection.server() == ServerKind::MariaDb && (ended > 0 || left_over);
+        if settles {
+            committer.context.connector.io.sleep(ENDING).await;
+        }
+        let connection = committer.connected().await?;
         if subtask == 0 {
             ledger::prune(connection, &name, now_ms).await?;
         }
@@ -82,9 +97,28 @@ impl XaCommitter {
         item: &Prepared<XaBranch>,
         xid: &Xid,
     ) -> Result<CommitOutcome, MysqlError> {
+        let doing = format!("committing {xid}");
+        let sql = format!("XA COMMIT {}", xid.sql());
+        if let Some(mut session) = self.target.prepared.take(xid) {
+            fault_point!("mysql.xa.commit.before");
+            let asked = session.lock().await.run(&doing, &sql).await;
+            session.close().await;
+            fault_point!("mysql.xa.commit.after");
+            return match asked {
+                Ok(_) => Ok(CommitOutcome::Committed),
+                // Asked anew on a connection of its own, once the session is gone.
+                Err(error) => {
+                    let reason = ConnectorError::from(error).full_text();
+                    Ok(CommitOutcome::RetryAfter { ms: RETRY_MS, reason })
+                }
+            };
+        }
+        if !self.is_left(item.committable.connection_id).await? {
+            return self.detach(item).await;
+        }
         let connection = self.connected().await?;
         fault_point!("mysql.xa.commit.before");
-        let asked = connection.run(&format!("committing {xid}"), &format!("XA COMMIT {}", xid.sql())).await;
+        let asked = connection.run(&doing, &sql).await;
         fault_point!("mysql.xa.commit.after");
         match asked {
             Ok(_) => Ok(CommitOutcome::Committed),
@@ -101,7 +135,7 @@ impl XaCommitter {
         let place = self.target.url.place();
         let connection = self.connected().await?;
         let still_prepared = match ledger::find(connection, xid).await {
-            Ok(Some(_)) => return Ok(CommitOutcome::AlreadyCommitted),
+            Ok(Some(entry)) => return Ok(entry.outcome()),
             Ok(None) => prepared_branches(connection).await?.contains(xid),
             Err(MysqlError::LockWait { .. }) => true,
             Err(error) => return Err(error),
@@ -110,8 +144,8 @@ impl XaCommitter {
             return self.detach(item).await;
         }
         // It may have been committed between the two looks.
-        if ledger::find(connection, xid).await?.is_some() {
-            return Ok(CommitOutcome::AlreadyCommitted);
+        if let Some(entry) = ledger::find(connection, xid).await? {
+            return Ok(entry.outcome());
         }
         let reason = format!(
             "{} ({}) neither lists it as prepared nor has a row of it in {}: it was rolled back, or this is another server",
@@ -149,11 +183,60 @@ impl XaCommitter {
         Ok(CommitOutcome::RetryAfter { ms: RETRY_MS, reason })
     }
 
+    /// Ends the session of an older attempt that still holds a branch, and waits until it has let it go.
+    async fn end_holder(&mut self, xid: &Xid) -> Result<(), MysqlError> {
+        let lock = branch_lock(xid);
+        let mut ended = false;
+        for _ in 0..TRIES {
+            let connection = self.connected().await?;
+            let Some(session) = holder_of(connection, &lock).await? else { break };
+            connection.kill(session).await?;
+            ended = true;
+            self.pause().await;
+        }
+        if ended {
+            self.context.connector.io.sleep(ENDING).await;
+        }
+        Ok(())
+    }
+
+    /// Whether the session that prepared a branch has certainly left it. On MariaDB, whoever touches a branch while its session is
+    /// ending breaks it (see [`super::prepared_sessions`]), so the session must be gone for a while.
+    async fn is_left(&mut self, session: u64) -> Result<bool, MysqlError> {
+        if self.left.contains(&session) {
+            return Ok(true);
+        }
+        let connection = self.connected().await?;
+        if connection.server() == ServerKind::MySql {
+            return Ok(true);
+        }
+        let doing = "looking for the session that prepared a branch";
+        let sql = format!("SELECT ID FROM information_schema.PROCESSLIST WHERE ID = {session}");
+        if !connection.rows(doing, &sql, Vec::new()).await?.is_empty() {
+            return Ok(false);
+        }
+        self.context.connector.io.sleep(ENDING).await;
+        if self.left.len() >= LEFT_MAX {
+            self.left.clear();
+        }
+        self.left.insert(session);
+        Ok(true)
+    }
+
     async fn try_roll_back(&mut self, xid: &Xid) -> Result<bool, MysqlError> {
+        let (doing, sql) = (format!("rolling {xid} back"), format!("XA ROLLBACK {}", xid.sql()));
+        if let Some(mut session) = self.target.prepared.take(xid) {
+            fault_point!("mysql.xa.rollback.before");
+            let asked = session.lock().await.run(&doing, &sql).await;
+            session.close().await;
+            fault_point!("mysql.xa.rollback.after");
+            // Not done: asked anew on a connection of its own, once the session is gone.
+            return Ok(asked.is_ok());
+        }
+        self.end_holder(xid).await?;
         let connection = self.connected().await?;
         fault_point!("mysql.xa.rollback.before");
-        let asked =
-            connection.run(&format!("rolling {xid} back"), &format!("XA ROLLBACK {}", xid.sql())).await;
+        let asked = connection.run(&doing, &sql).await;
         fault_point!("mysql.xa.rollback.after");
         match asked {
             Ok(_) => Ok(true),

@@ -2,7 +2,7 @@
 //!
 //! Rows wait here until a statement is worth its while; the branch is opened with the first statement. At the barrier the rest goes
 //! out, then the ledger row, `XA END`, `XA PREPARE`. On MariaDB a prepared branch belongs to its session until that ends, and the
-//! session can do nothing else; so the session ends at once, and the next branch gets another. A failed statement fails the subtask:
+//! session can do nothing else; so the session is kept for the commit, and the next branch gets another. A failed statement fails the subtask:
 //! after a deadlock the branch is gone, and after an uncertain answer recovery decides.
 //!
 //! Owns: the open branch and the rows that wait. Does not own: what becomes of a prepared one (see [`super::XaCommitter`]).
@@ -108,7 +108,7 @@ impl<T> XaWriter<T> {
         let (xid, rows) = (&open.xid, open.rows);
         let mut connection = session.lock().await;
         let target = self.target.spec.name.clone();
-        let entry = LedgerEntry { target, closed_by: self.closing, rows };
+        let entry = LedgerEntry { target, closed_by: self.closing, rows, note: None };
         ledger::write(&mut connection, xid, &entry, self.context.connector.clock.wall_ms()).await?;
         fault_point!("mysql.xa.end.before");
         connection.run(&format!("ending the branch {xid}"), &format!("XA END {}", xid.sql())).await?;
@@ -121,7 +121,8 @@ impl<T> XaWriter<T> {
         if stays {
             self.session = Some(session);
         } else {
-            session.close().await;
+            session.hold_branch(&open.xid).await?;
+            self.target.prepared.keep(open.xid.clone(), session);
         }
         self.broken = false;
         Ok(XaBranch { connection_id, rows, server })

@@ -140,12 +140,21 @@ pub(crate) fn writer_lock(scope: &TransactionScope, subtask: u32) -> String {
     format!("{PREFIX}.{:032x}", xxh3_128(&bytes))
 }
 
-/// Name of the staging table of a transaction.
-pub(crate) fn staging_table(xid: &Xid) -> String {
+/// Name of the lock that the session holds which has prepared a branch, for as long as it holds the branch.
+pub(crate) fn branch_lock(xid: &Xid) -> String {
+    format!("{PREFIX}-xa.{:032x}", hash_of(xid))
+}
+
+fn hash_of(xid: &Xid) -> u128 {
     let mut bytes = (xid.gtrid.len() as u64).to_le_bytes().to_vec();
     bytes.extend_from_slice(&xid.gtrid);
     bytes.extend_from_slice(&xid.bqual);
-    format!("tidegate_staging_{:032x}", xxh3_128(&bytes))
+    xxh3_128(&bytes)
+}
+
+/// Name of the staging table of a transaction.
+pub(crate) fn staging_table(xid: &Xid) -> String {
+    format!("tidegate_staging_{:032x}", hash_of(xid))
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -34,11 +34,16 @@ impl<T, K, KF> std::fmt::Debug for KeyedStream<T, K, KF> {
 }
 
 struct HashBy<K, KF> {
+    name: Arc<str>,
     key_of: KF,
     key: PhantomData<fn() -> K>,
 }
 
 impl<T, K: StateType, KF: Fn(&T) -> K + Send + Sync> KeyHasher<T> for HashBy<K, KF> {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
     fn hash_batch(&self, batch: &[T], hashes: &mut Vec<u64>) {
         hashes.extend(batch.iter().map(|record| (self.key_of)(record).key_hash()));
     }
@@ -58,12 +63,14 @@ where
     /// wants its key in front of it. The uid is the identity of the sink's pending transactions.
     pub fn sink<M>(&self, uid: &str, sink: impl IntoSinkNode<T, M>) -> SinkHandle {
         let (info, node) = sink.into_node(uid);
-        let node = self.stream.then(info, node, &self.by_hash());
+        let node = self.stream.then(info, node, &self.by_hash(uid));
         SinkHandle { env: self.stream.env.clone(), node }
     }
 
-    fn by_hash(&self) -> Partitioner<T> {
-        Partitioner::Hash { hasher: Arc::new(HashBy { key_of: self.key_of.clone(), key: PhantomData }) }
+    /// `to`: whose keys they are.
+    fn by_hash(&self, to: &str) -> Partitioner<T> {
+        let (name, key_of) = (format!("key_by in front of {to}").into(), self.key_of.clone());
+        Partitioner::Hash { hasher: Arc::new(HashBy { name, key_of, key: PhantomData }) }
     }
 
     /// Runs a closure on each record, with the declared states of its key. Write its last parameter's type: `out: &mut Output<Total>`.
@@ -99,7 +106,7 @@ where
             function,
             types: PhantomData,
         };
-        let node = self.stream.then(info, Box::new(StageNode::<T, _>::new(build)), &self.by_hash());
+        let node = self.stream.then(info, Box::new(StageNode::<T, _>::new(build)), &self.by_hash(uid));
         DataStream::of(&self.stream.env, node)
     }
 }

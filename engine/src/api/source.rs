@@ -17,7 +17,7 @@ use tidegate_state::{StateType, decode_list, encode_list};
 
 use super::preflight::{PreflightContext, PreflightResult};
 use crate::clock::{Moment, SharedClock};
-use crate::element::{Batch, EventTime};
+use crate::element::{Batch, EventTime, SplitNotes, SplitRun, SplitStanding};
 use crate::ids::CheckpointId;
 use crate::io::{BoxFuture, SharedIo, Waker};
 
@@ -179,12 +179,58 @@ pub enum ReadStatus {
 pub struct SourceOutput<T> {
     batch: Batch<T>,
     room: usize,
+    /// `None`: nobody asks about splits.
+    notes: Option<SplitNotes>,
 }
 
 impl<T> SourceOutput<T> {
     /// Room for at most `records` records.
     pub fn with_room(records: usize) -> Self {
-        Self { batch: Batch::with_capacity(records), room: records }
+        Self { batch: Batch::with_capacity(records), room: records, notes: None }
+    }
+
+    /// The same, for a job that wants to know about splits.
+    pub fn with_notes(records: usize) -> Self {
+        Self { notes: Some(SplitNotes::default()), ..Self::with_room(records) }
+    }
+
+    /// Whether the job makes watermarks of each split. A reader then says before the records of a split whose they are
+    /// ([`Self::records_of`]) and at every poll how each split stands ([`Self::note_split`]). One that does not counts as one split.
+    pub fn wants_splits(&self) -> bool {
+        self.notes.is_some()
+    }
+
+    /// The records emitted from here on are those of this split; the number is the reader's own.
+    pub fn records_of(&mut self, split: u32) {
+        self.close_run();
+        if let Some(notes) = &mut self.notes
+            && notes.runs.last().is_none_or(|last| last.split != split)
+        {
+            notes.runs.push(SplitRun { split, records: 0 });
+        }
+    }
+
+    /// How a split stands after this poll.
+    pub fn note_split(&mut self, split: u32, standing: SplitStanding) {
+        if let Some(notes) = &mut self.notes {
+            notes.splits.push((split, standing));
+        }
+    }
+
+    /// Counts the records of the last run.
+    fn close_run(&mut self) {
+        if let Some(notes) = &mut self.notes
+            && let Some((last, before)) = notes.runs.split_last_mut()
+        {
+            let counted: usize = before.iter().map(|run| run.records).sum();
+            last.records = self.batch.len() - counted;
+        }
+    }
+
+    /// What was said about splits.
+    pub(crate) fn take_notes(&mut self) -> Option<SplitNotes> {
+        self.close_run();
+        self.notes.take()
     }
 
     /// How many more records fit. A reader never emits more.
@@ -241,6 +287,11 @@ pub trait SplitReader: 'static {
     /// Records that lie before the positions of the splits it was given: read by earlier attempts. For progress only.
     fn restored_records(&self) -> u64 {
         0
+    }
+
+    /// Whether it tells which records come from which split (see [`SourceOutput::wants_splits`]).
+    fn tells_splits(&self) -> bool {
+        false
     }
 
     /// What [`Self::snapshot`] gave just now is the reader's part of checkpoint `id`.

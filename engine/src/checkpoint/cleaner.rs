@@ -8,6 +8,8 @@
 
 use std::collections::BTreeSet;
 
+use tidegate_state::PREFLIGHT_FOLDER;
+
 use super::commit_log::{Listing, number_in};
 use super::completed::CompletedCheckpoint;
 use crate::ids::{AttemptId, EntryNumber};
@@ -49,26 +51,33 @@ pub fn plan_cleaning(
     CleanPlan { delete, keep }
 }
 
-/// Files of attempts below `own` that no entry of the log names. Only after the claim of `own`: from then on no lower attempt
+/// Files of attempts below `own` that no entry of the log names, and what starts have left that died while they tried out the store. Only after the claim of `own`: from then on no lower attempt
 /// can complete a checkpoint.
 pub fn sweep_orphans(own: AttemptId, listing: &Listing, paths: &[String]) -> Vec<String> {
     let checkpoints: Vec<_> = listing.checkpoints().collect();
     let named: BTreeSet<&str> = checkpoints.iter().flat_map(|c| c.manifest.files()).collect();
     let is_orphan = |path: &&String| {
-        attempt_in(path).is_some_and(|attempt| attempt < own) && !named.contains(path.as_str())
+        let of_lower = attempt_in(path).is_some_and(|attempt| attempt < own);
+        (of_lower && !named.contains(path.as_str())) || is_of_preflight(path)
     };
     paths.iter().filter(is_orphan).cloned().collect()
 }
 
-/// Whether an attempt below `own` was to write the object at `path`: one of its files, or an entry up to the claim of `own`. Who puts
-/// an entry there now puts it in vain.
+/// Whether an attempt below `own` was to write the object at `path`: one of its files, or an entry up to the claim of `own` (who puts
+/// an entry there now puts it in vain), or an object of its preflight (a start that is at it now tries again).
 pub fn is_of_lower(own: AttemptId, path: &str) -> bool {
-    attempt_in(path).is_some_and(|attempt| attempt < own)
+    is_of_preflight(path)
+        || attempt_in(path).is_some_and(|attempt| attempt < own)
         || number_in(path).is_some_and(|number| number.0 <= own.0)
 }
 
+/// Whether a start makes the object at `path` while it tries out the store.
+pub(crate) fn is_of_preflight(path: &str) -> bool {
+    path.split_once('/').is_some_and(|(folder, _)| folder == PREFLIGHT_FOLDER)
+}
+
 /// The attempt in a path of the form `<id>-<attempt>/…`; `None` for everything else in the folder.
-pub(super) fn attempt_in(path: &str) -> Option<AttemptId> {
+pub(crate) fn attempt_in(path: &str) -> Option<AttemptId> {
     let (folder, _) = path.split_once('/')?;
     let (id, attempt) = folder.split_once('-')?;
     id.parse::<u64>().ok()?;
@@ -136,7 +145,7 @@ mod tests {
         let is = |path| is_of_lower(AttemptId(7), path);
         assert!(is("3-6/total-0.state") && is("log/00000000000000000007"));
         assert!(!is("3-7/total-0.state") && !is("log/00000000000000000008"));
-        assert!(!is("log/id") && !is("preflight/0"));
+        assert!(!is("log/id") && is("preflight/0") && !is("preflights/0"));
     }
 
     #[test]
@@ -145,8 +154,9 @@ mod tests {
             EntryBody::Checkpoint { manifest: manifest(2, 1, "2-1/a"), retained: vec![], committed: vec![] };
         let entry = LogEntry { attempt: AttemptId(1), nonce: Nonce(1), body };
         let listing = [(EntryNumber(3), Arc::new(entry))].into_iter().collect();
-        let paths = ["log/id", "2-1/a", "2-1/b", "3-1/a", "4-5/a", "5-6/a", "savepoints/x-y/z"];
+        let paths =
+            ["log/id", "2-1/a", "2-1/b", "3-1/a", "4-5/a", "5-6/a", "savepoints/x-y/z", "preflight/0"];
         let paths: Vec<_> = paths.map(str::to_owned).to_vec();
-        assert_eq!(sweep_orphans(AttemptId(5), &listing, &paths), ["2-1/b", "3-1/a"]);
+        assert_eq!(sweep_orphans(AttemptId(5), &listing, &paths), ["2-1/b", "3-1/a", "preflight/0"]);
     }
 }

@@ -10,11 +10,13 @@ mod batch;
 mod change;
 pub mod grammar;
 mod row_kind;
+mod split_notes;
 
 pub use barrier::{AlignmentMode, CheckpointBarrier, CheckpointKind};
 pub use batch::Batch;
 pub use change::Change;
 pub use row_kind::RowKind;
+pub use split_notes::{SplitNotes, SplitRun, SplitStanding, WHOLE_INPUT};
 
 use serde::{Deserialize, Serialize};
 

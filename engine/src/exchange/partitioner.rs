@@ -17,6 +17,9 @@ pub type KeyHash<T> = Arc<dyn KeyHasher<T>>;
 
 /// Hashes the keys of a whole batch: one `dyn` call per batch.
 pub trait KeyHasher<T>: Send + Sync {
+    /// What takes the key, for people: a panic in it is neither the sender's nor the receiver's.
+    fn name(&self) -> &Arc<str>;
+
     /// Appends the hash of each record's key.
     fn hash_batch(&self, batch: &[T], hashes: &mut Vec<u64>);
 }
@@ -72,6 +75,14 @@ impl<T> Router<T> {
         };
         let next = start as usize % channels.max(1) as usize;
         Self { partitioner, max_parallelism, by_group, next, hashes: Vec::new() }
+    }
+
+    /// What takes the keys, if anything does.
+    pub fn key_name(&self) -> Option<&Arc<str>> {
+        match &self.partitioner {
+            Partitioner::Hash { hasher } => Some(hasher.name()),
+            Partitioner::Forward | Partitioner::Rebalance => None,
+        }
     }
 
     /// Moves each record into the buffer of its channel. A buffer that becomes full on the way goes to `full`, with its channel.

@@ -6,6 +6,8 @@
 //!
 //! Owns: buffers and queues. Does not own: credits. Runs on: the sending slot.
 
+use std::sync::Arc;
+
 use tidegate_state::{MaxParallelism, fault_point};
 
 use super::channel_queues::ChannelQueues;
@@ -172,6 +174,9 @@ impl<T: Clone + 'static> Stage<T> for ResultPartition<T> {
     fn push(&mut self, element: StageElement<T>, cx: &mut StageContext) -> Result<(), TaskFailure> {
         match element {
             StageElement::Records(batch) => {
+                if let Some(name) = self.router.key_name() {
+                    cx.operator = Arc::clone(name);
+                }
                 self.router.route(batch, &mut self.buffers, cx.limits.batch_records, &mut self.full);
                 for (channel, batch) in self.full.drain(..) {
                     self.out.put(channel, Element::Records(batch));

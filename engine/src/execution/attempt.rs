@@ -3,6 +3,7 @@
 //! Owns: delivery of mail, reports and I/O results. Does not own: decisions. Runs on: the thread that steps it.
 
 use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::api::ConnectorError;
 use crate::checkpoint::commit_log::LogClient;
 use crate::clock::{Moment, SharedClock};
 use crate::error::EngineError;
+use crate::fault::panic_text;
 use crate::graph::node::JobIdentity;
 use crate::graph::{InstantiateSetup, JobGraph, Mailboxes, SubtaskWiring, build_subtask, wire};
 use crate::ids::SubtaskId;
@@ -106,8 +108,17 @@ impl Subtasks {
         }
         let work = shares.into_iter().map(|share| {
             let (graph, setup) = (graph.clone(), setup.clone());
-            let build =
-                move |(wake, wiring)| Ok(SlotSubtask::new(wake, build_subtask(&graph, &setup, wiring)?));
+            let build = move |(wake, wiring): (Arc<SubtaskWake>, SubtaskWiring)| {
+                let id = wiring.id;
+                // A panic of user code while it restores its state: it names the subtask, as every other one does.
+                let built = catch_unwind(AssertUnwindSafe(|| build_subtask(&graph, &setup, wiring)));
+                let subtask = built.unwrap_or_else(|panic| {
+                    let operator = graph.plan().subtask_name(id);
+                    let message = format!("while its state was restored: {}", panic_text(panic.as_ref()));
+                    Err(EngineError::Connector { operator, message, restartable: true })
+                })?;
+                Ok(SlotSubtask::new(wake, subtask))
+            };
             Box::new(move || share.into_iter().map(build).collect()) as BuildSubtasks
         });
         if let Err(error) = pool.build(work.collect()) {
@@ -217,6 +228,14 @@ impl Attempt {
         match &mut self.subtasks {
             Subtasks::Inline(_) => true,
             Subtasks::Threads(pool) => pool.stop(patience),
+        }
+    }
+
+    /// What did not return when the slots' threads were told to end.
+    pub fn stuck_slots(&self) -> &[String] {
+        match &self.subtasks {
+            Subtasks::Inline(_) => &[],
+            Subtasks::Threads(pool) => pool.stuck(),
         }
     }
 

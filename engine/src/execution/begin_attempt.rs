@@ -43,6 +43,7 @@ impl JobExecution {
             checks: self.state_checks(),
             preflight: self.attempts == 1,
             previous: self.previous,
+            log_id: self.log.as_ref().map(|(log, _)| log.log_id().clone()),
             own: self.own_claims.clone(),
         };
         let preflights = if self.attempts == 1 { self.preflights() } else { Vec::new() };

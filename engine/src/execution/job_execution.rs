@@ -18,7 +18,7 @@ use super::delivery::{SharedDelivery, Straight};
 use super::io_scope::IoScope;
 use super::output_meter::{OutputFigures, OutputMeter};
 use super::start::{OwnClaims, Started};
-use crate::checkpoint::commit_log::{LogClient, NonceSource};
+use crate::checkpoint::commit_log::{LogClient, LogError, NonceSource};
 use crate::clock::{Moment, SharedClock};
 use crate::error::{EngineError, Recovery};
 use crate::graph::JobGraph;
@@ -373,8 +373,8 @@ impl JobExecution {
         if let State::Running(attempt) = &mut self.state
             && !attempt.stop_slots(after)
         {
-            let job = self.plan.job.clone();
-            return self.over(Err(EngineError::SlotStuck { job, after }));
+            let (job, stuck) = (self.plan.job.clone(), attempt.stuck_slots().join(", "));
+            return self.over(Err(EngineError::SlotStuck { job, after, stuck }));
         }
         while let State::Running(attempt) = &mut self.state {
             let Some(notice) = attempt.take_notice() else { break };
@@ -386,6 +386,11 @@ impl JobExecution {
             AttemptEnd::Fenced { at } => {
                 let detail = format!("entry {at} of the commit log belongs to another attempt");
                 self.over(Err(EngineError::Fenced { job: self.plan.job.clone(), detail }))
+            }
+            AttemptEnd::Replaced { found } => {
+                let folder = self.setup.storage.as_ref().map_or_else(String::new, |s| s.url().to_owned());
+                let job = self.plan.job.clone();
+                self.over(Err(LogError::FolderReplaced { folder, job, found }.into()))
             }
             AttemptEnd::Lost(lost) => self.over(Err(EngineError::Lost(Box::new(lost)))),
             AttemptEnd::Failed { cause } => {

@@ -15,7 +15,7 @@ use crate::checkpoint::commit_log::{
 use crate::checkpoint::completed::CompletedCheckpoint;
 use crate::checkpoint::restore_check::{RestoreNote, RestoreOptions, check_restore};
 use crate::error::EngineError;
-use crate::ids::{AttemptId, EntryNumber, OperatorUid};
+use crate::ids::{AttemptId, EntryNumber, LogId, OperatorUid};
 use crate::io::SharedIo;
 use crate::jobmanager::plan::JobPlan;
 use crate::taskworker::restore::{RestoreError, Restored, StateCheck, load};
@@ -40,6 +40,8 @@ pub struct StartSetup {
     pub preflight: bool,
     /// The last attempt of this process, for a restart.
     pub previous: Option<AttemptId>,
+    /// The log that it claimed: a restart finds it again, or is none.
+    pub log_id: Option<LogId>,
     /// Claims of this process.
     pub own: OwnClaims,
 }
@@ -91,9 +93,16 @@ pub async fn start(mut setup: StartSetup, preflights: Vec<Preflight>) -> Result<
         }
     }
     let job = setup.plan.job.clone();
-    let log = LogClient::open(setup.storage.clone(), setup.io.clone(), job, &mut setup.nonces).await?;
+    let (storage, io) = (setup.storage.clone(), setup.io.clone());
+    let log = match setup.log_id.clone() {
+        Some(log_id) => LogClient::reopen(storage, io, job, log_id).await?,
+        None => LogClient::open(storage, io, job, &mut setup.nonces).await?,
+    };
     loop {
+        // Before the log: no attempt writes a file before its claim stands.
+        let files = log.files().await?;
         let survey = survey(&log, setup.restore).await?;
+        log.check_files(&survey, &files)?;
         // Whoever was taken over while an attempt failed does not take the job back with a restart.
         if let Some(by) = setup.previous.and_then(|p| setup.own.taken_over(p, &survey.listing)) {
             return Err(fenced(&setup.plan, by));

@@ -21,6 +21,11 @@ pub enum AttemptEnd {
         /// Where its entry stands.
         at: EntryNumber,
     },
+    /// The checkpoint folder was deleted or replaced. Never restarted: a start would begin anew.
+    Replaced {
+        /// What `log/id` is instead, for people.
+        found: &'static str,
+    },
     /// The restart strategy decides, unless the cause is final.
     Failed {
         /// Why.

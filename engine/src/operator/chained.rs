@@ -9,10 +9,10 @@
 use std::sync::Arc;
 
 use super::{
-    AnyStage, BatchCursor, Flow, Operator, OperatorPart, Output, Progress, Stage, StageContext, StageControl,
-    StageElement, StageStatus,
+    AnyStage, BatchCursor, Flow, Operator, OperatorPart, Output, Progress, SplitHearing, Stage, StageContext,
+    StageControl, StageElement, StageStatus,
 };
-use crate::element::{Batch, CheckpointBarrier, EventTime};
+use crate::element::{Batch, CheckpointBarrier, EventTime, SplitNotes, StreamStatus};
 use crate::error::JobError;
 use crate::mutation::{self, Mutation};
 use crate::taskworker::mail::TaskFailure;
@@ -82,6 +82,8 @@ pub struct Chained<In, Out, Op> {
     out: Output<Out>,
     /// Watermark, status or end to hand on once the output before it is out.
     forward: Option<StageElement<Out>>,
+    /// A status to hand on before everything else.
+    status: Option<StreamStatus>,
     next: Downstream<Out>,
     /// A restored subtask that had ended does not call `on_end` again.
     skip_on_end: bool,
@@ -105,6 +107,7 @@ impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> Chained<In, Out, 
             in_hand: InHand::Nothing,
             out,
             forward: None,
+            status: None,
             next,
             skip_on_end: ended && !mutation::on(Mutation::OnEndAgain),
             ended: false,
@@ -177,7 +180,9 @@ impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> AnyStage for Chai
                 Flow::Idle => {}
                 busy => return Ok(busy),
             }
-            if !self.out.batch.is_empty() {
+            if let Some(status) = self.status.take() {
+                self.next.push(StageElement::Status(status), cx)?;
+            } else if !self.out.batch.is_empty() {
                 self.push_output(cx)?;
             } else if let Some(element) = self.forward.take() {
                 self.ended |= matches!(element, StageElement::EndOfData);
@@ -201,7 +206,10 @@ impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> AnyStage for Chai
         cx: &mut StageContext,
     ) -> Result<(), TaskFailure> {
         debug_assert!(
-            matches!(self.in_hand, InHand::Nothing) && self.out.batch.is_empty() && self.forward.is_none()
+            matches!(self.in_hand, InHand::Nothing)
+                && self.out.batch.is_empty()
+                && self.forward.is_none()
+                && self.status.is_none()
                 || mutation::on(Mutation::EndedSetEarly),
             "snapshot law: a barrier passed an element in hand"
         );
@@ -231,6 +239,33 @@ impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> AnyStage for Chai
 
     fn status(&self) -> StageStatus {
         self.next.stages.iter().fold(StageStatus::SETTLED, |s, stage| s.and(stage.status()))
+    }
+
+    fn hears_splits(&self) -> bool {
+        match self.op.split_hearing() {
+            SplitHearing::Deaf => false,
+            SplitHearing::HandsOn => self.next.stages.iter().any(|stage| stage.hears_splits()),
+            SplitHearing::Hears => true,
+        }
+    }
+
+    fn note_splits(&mut self, notes: &SplitNotes, cx: &mut StageContext) -> bool {
+        debug_assert!(matches!(self.in_hand, InHand::Nothing), "notes came before the last element was done");
+        match self.op.split_hearing() {
+            SplitHearing::Deaf => false,
+            SplitHearing::HandsOn => {
+                self.next.stages.iter_mut().fold(false, |any, stage| stage.note_splits(notes, cx) | any)
+            }
+            SplitHearing::Hears => {
+                self.op.on_splits(notes);
+                self.status = self.op.generated_status();
+                self.forward = self.op.generated_watermark().map(StageElement::Watermark);
+                if let Some(deadline) = self.op.next_split_deadline() {
+                    cx.wake_at(deadline);
+                }
+                self.status.is_some() || self.forward.is_some()
+            }
+        }
     }
 }
 

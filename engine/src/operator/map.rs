@@ -2,7 +2,7 @@
 //!
 //! Owns: the user's function. Does not own: batching. Runs on: the slot's thread.
 
-use super::{BatchCursor, Operator, Output, Progress};
+use super::{BatchCursor, Operator, Output, Progress, SplitHearing};
 use crate::element::Batch;
 use crate::error::JobError;
 
@@ -29,6 +29,10 @@ impl<In: 'static, Out: 'static, F: FnMut(In) -> Out + 'static> Operator<In, Out>
 pub struct Identity;
 
 impl<T: 'static> Operator<T, T> for Identity {
+    fn split_hearing(&self) -> SplitHearing {
+        SplitHearing::HandsOn
+    }
+
     fn process(&mut self, input: &mut BatchCursor<T>, out: &mut Output<T>) -> Result<Progress, JobError> {
         let mut batch = input.take_rest();
         if out.batch.is_empty() {

@@ -20,6 +20,7 @@ pub mod plain_sink;
 pub mod process_function;
 pub mod sink_io;
 pub mod sink_operator;
+pub mod split_clock;
 pub mod transaction;
 pub mod watermarks;
 
@@ -32,7 +33,7 @@ use std::time::Duration;
 use tidegate_state::{FrozenTable, KeyGroupRange, MaxParallelism, Redistribution};
 
 use crate::clock::Moment;
-use crate::element::{Batch, CheckpointBarrier, EventTime, StreamStatus};
+use crate::element::{Batch, CheckpointBarrier, EventTime, SplitNotes, StreamStatus};
 use crate::error::JobError;
 use crate::ids::{CheckpointId, OperatorUid};
 use crate::taskworker::mail::{TaskEvent, TaskFailure};
@@ -223,6 +224,18 @@ pub trait AnyStage {
 
     /// Where the chain stands.
     fn status(&self) -> StageStatus;
+
+    /// Whether an operator of the chain wants to know about a source's splits.
+    fn hears_splits(&self) -> bool {
+        false
+    }
+
+    /// Takes notes about a source's splits, which stand in front of the next batch. Called only when [`AnyStage::resume`] said
+    /// [`Flow::Idle`]. `true`: something is in hand now.
+    fn note_splits(&mut self, notes: &SplitNotes, cx: &mut StageContext) -> bool {
+        let _ = (notes, cx);
+        false
+    }
 }
 
 /// A stage that takes records of type `T`.
@@ -335,6 +348,27 @@ pub trait Operator<In, Out>: 'static {
         None
     }
 
+    /// What it does with notes about a source's splits.
+    fn split_hearing(&self) -> SplitHearing {
+        SplitHearing::Deaf
+    }
+
+    /// Takes notes about a source's splits, which stand in front of the next batch; [`Self::generated_watermark`] is asked
+    /// afterwards.
+    fn on_splits(&mut self, notes: &SplitNotes) {
+        let _ = notes;
+    }
+
+    /// A change of status that this operator makes itself: it goes in front of everything that follows.
+    fn generated_status(&mut self) -> Option<StreamStatus> {
+        None
+    }
+
+    /// When to be told about splits again although no record comes.
+    fn next_split_deadline(&self) -> Option<Moment> {
+        None
+    }
+
     /// No record follows. Called once, until [`Progress::Done`]; never again after a restore of an ended subtask.
     ///
     /// # Errors
@@ -348,6 +382,17 @@ pub trait Operator<In, Out>: 'static {
     fn freeze(&mut self) -> Option<OperatorPart> {
         None
     }
+}
+
+/// What an operator does with notes about a source's splits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitHearing {
+    /// They end here.
+    Deaf,
+    /// It hands them on: each record in is exactly one record out.
+    HandsOn,
+    /// It takes them.
+    Hears,
 }
 
 /// Timers fired in one step at most.

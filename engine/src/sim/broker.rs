@@ -260,9 +260,13 @@ impl<X: Ord + Clone, R> Broker<X, R> {
         // The epoch that was raised by the end itself: of this very transaction, by version 5, or by the broker.
         let is_over = matches!(t.state, TransactionState::Ending { .. } | TransactionState::Ended { .. });
         if raises && is_over && t.producer.epoch == producer.epoch + 1 {
-            let agrees = matches!(t.state,
-                TransactionState::Ending { commit: c, .. } | TransactionState::Ended { commit: c } if c == commit);
-            return if agrees { BrokerCode::NONE } else { BrokerCode::INVALID_TXN_STATE };
+            return match t.state {
+                TransactionState::Ending { commit: decided, .. } if decided == commit => {
+                    BrokerCode::CONCURRENT_TRANSACTIONS
+                }
+                TransactionState::Ended { commit: decided } if decided == commit => BrokerCode::NONE,
+                _ => BrokerCode::INVALID_TXN_STATE,
+            };
         }
         if t.producer.epoch != producer.epoch {
             return if version < 2 {

@@ -14,7 +14,7 @@ pub enum RestoreError {
     /// A file of the checkpoint is gone.
     #[error(
         "checkpoint {checkpoint}: {path} is missing in {url}\n  \
-         help: restore another retained checkpoint (`--restore URL#id`), or start over with `--restore none`"
+         help: bring the file back from a copy, restore another retained checkpoint (`--restore URL#id --rewind`), or start over with `--restore none`"
     )]
     Missing {
         /// The checkpoint.

@@ -6,9 +6,9 @@
 //!
 //! Owns: the threads of one attempt and their end. Does not own: what a step does. Runs on: started and joined by the attempt.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -101,6 +101,22 @@ pub struct SlotThread {
     build: mpsc::SyncSender<BuildSubtasks>,
     built: mpsc::Receiver<Result<(), EngineError>>,
     thread: JoinHandle<()>,
+    stepped: Arc<Stepped>,
+}
+
+/// Which of its subtasks a thread is stepping, for people when it does not return.
+#[derive(Debug, Default)]
+struct Stepped {
+    names: OnceLock<Vec<String>>,
+    /// 1 + the index in `names`; 0: none.
+    now: AtomicUsize,
+}
+
+impl Stepped {
+    fn name(&self) -> Option<&str> {
+        let index = self.now.load(Ordering::Relaxed).checked_sub(1)?;
+        self.names.get()?.get(index).map(String::as_str)
+    }
 }
 
 /// All threads of an attempt.
@@ -108,6 +124,7 @@ pub struct SlotPool {
     threads: Vec<SlotThread>,
     stop: Arc<AtomicBool>,
     clock: SharedClock,
+    stuck: Vec<String>,
 }
 
 impl std::fmt::Debug for SlotPool {
@@ -125,7 +142,7 @@ impl SlotPool {
         let stop = Arc::new(AtomicBool::new(false));
         let threads =
             (0..threads.max(1)).map(|index| start_thread(index, clock, &stop)).collect::<Result<_, _>>()?;
-        Ok(Self { threads, stop, clock: Arc::clone(clock) })
+        Ok(Self { threads, stop, clock: Arc::clone(clock), stuck: Vec::new() })
     }
 
     /// How many threads there are.
@@ -160,24 +177,32 @@ impl SlotPool {
         results.into_iter().collect()
     }
 
-    /// Tells every thread to stop and waits for them, at most for `patience`. `false`: a slot did not return.
+    /// What did not return when it was told to stop: each subtask whose function runs, with its thread.
+    pub fn stuck(&self) -> &[String] {
+        &self.stuck
+    }
+
+    /// Tells every thread to stop and waits for them, at most for `patience`. `false`: a slot did not return (see [`SlotPool::stuck`]).
     #[must_use]
     pub fn stop(&mut self, patience: Duration) -> bool {
         self.stop.store(true, Ordering::Release);
         let deadline = self.clock.now() + patience;
-        for SlotThread { wake, build, built, thread } in self.threads.drain(..) {
+        for SlotThread { wake, build, built, thread, stepped } in self.threads.drain(..) {
             drop((build, built));
             wake.notify();
-            while !thread.is_finished() {
-                if self.clock.now() >= deadline {
-                    return false;
-                }
+            while !thread.is_finished() && self.clock.now() < deadline {
                 wake.notify();
                 std::thread::park_timeout(Duration::from_millis(1));
             }
+            if !thread.is_finished() {
+                let subtask = stepped.name().unwrap_or("a subtask");
+                let name = thread.thread().name().unwrap_or("a slot's thread").to_owned();
+                self.stuck.push(format!("{subtask} (thread {name})"));
+                continue;
+            }
             let _ = thread.join();
         }
-        true
+        self.stuck.is_empty()
     }
 }
 
@@ -190,14 +215,18 @@ fn start_thread(
     let (built_tx, built) = mpsc::sync_channel(1);
     let (wake_tx, wake_rx) = mpsc::sync_channel(1);
     let (clock, stop) = (Arc::clone(clock), Arc::clone(stop));
+    let stepped = Arc::<Stepped>::default();
+    let shown = Arc::clone(&stepped);
     let run = move || {
         let wake = Arc::new(SlotWake::of_current_thread());
         let _ = wake_tx.send(Arc::clone(&wake));
         let Ok(build) = work.recv() else { return };
         match build() {
             Ok(subtasks) => {
+                let names = subtasks.iter().map(|s: &SlotSubtask| s.subtask.name().to_owned());
+                let _ = shown.names.set(names.collect());
                 let _ = built_tx.send(Ok(()));
-                step_all(subtasks, &wake, &clock, &stop);
+                step_all(subtasks, &shown, &wake, &clock, &stop);
             }
             Err(error) => {
                 let _ = built_tx.send(Err(error));
@@ -208,11 +237,17 @@ fn start_thread(
     let thread =
         std::thread::Builder::new().name(format!("tidegate-slot-{index}")).spawn(run).map_err(system)?;
     let wake = wake_rx.recv().map_err(|_| system(std::io::Error::other("it ended at once")))?;
-    Ok(SlotThread { wake, build, built, thread })
+    Ok(SlotThread { wake, build, built, thread, stepped })
 }
 
 /// Steps in turn those that are due; parks when a whole round brought nothing.
-fn step_all(mut subtasks: Vec<SlotSubtask>, wake: &SlotWake, clock: &SharedClock, stop: &AtomicBool) {
+fn step_all(
+    mut subtasks: Vec<SlotSubtask>,
+    stepped: &Stepped,
+    wake: &SlotWake,
+    clock: &SharedClock,
+    stop: &AtomicBool,
+) {
     let mut all_stepped_at = clock.now();
     while !stop.load(Ordering::Acquire) {
         let now = clock.now();
@@ -221,9 +256,11 @@ fn step_all(mut subtasks: Vec<SlotSubtask>, wake: &SlotWake, clock: &SharedClock
             all_stepped_at = now;
         }
         let (mut progress, mut until) = (false, all_stepped_at + PARK_MAX);
-        for subtask in &mut subtasks {
+        for (index, subtask) in subtasks.iter_mut().enumerate() {
             if subtask.is_due(now) || all {
+                stepped.now.store(index + 1, Ordering::Relaxed);
                 subtask.step();
+                stepped.now.store(0, Ordering::Relaxed);
             }
             progress |= subtask.again;
             until = subtask.deadline.map_or(until, |at| at.min(until));

@@ -12,7 +12,7 @@ use tidegate_state::{Redistribution, decode_list, encode_list, fault_point};
 
 use super::head::{Head, Taken};
 use crate::api::{ConnectorError, ReadStatus, SourceOutput, SplitReader};
-use crate::element::CheckpointBarrier;
+use crate::element::{CheckpointBarrier, SplitNotes, SplitRun, SplitStanding, WHOLE_INPUT};
 use crate::ids::{CheckpointId, OperatorUid};
 use crate::mutation::{self, Mutation};
 use crate::operator::{AnyStage, OperatorPart, Stage, StageContext, StageElement};
@@ -32,6 +32,10 @@ pub struct SourceHead<R: SplitReader> {
     no_more_splits: bool,
     ended: bool,
     records_in: u64,
+    /// Somebody in the chain makes watermarks of each split.
+    hears_splits: bool,
+    /// The last poll brought nothing.
+    waited: bool,
 }
 
 impl<R: SplitReader> std::fmt::Debug for SourceHead<R> {
@@ -44,6 +48,7 @@ impl<R: SplitReader> SourceHead<R> {
     /// Puts `chain` behind `reader`, which has its restored splits already.
     pub fn new(name: Arc<str>, uid: OperatorUid, reader: R, chain: Box<dyn Stage<R::Record>>) -> Self {
         let records_in = reader.restored_records();
+        let hears_splits = chain.hears_splits();
         Self {
             name,
             uid,
@@ -54,6 +59,8 @@ impl<R: SplitReader> SourceHead<R> {
             no_more_splits: false,
             ended: false,
             records_in,
+            hears_splits,
+            waited: false,
         }
     }
 
@@ -63,6 +70,29 @@ impl<R: SplitReader> SourceHead<R> {
             message: error.full_text(),
             restartable: error.restartable,
         }
+    }
+
+    /// Tells the chain how the splits stand. `true`: it has something in hand now.
+    fn note_splits(
+        &mut self,
+        mut notes: SplitNotes,
+        records: usize,
+        status: ReadStatus,
+        cx: &mut StageContext,
+    ) -> bool {
+        (notes.now, notes.waited) = (cx.now, self.waited);
+        if !self.reader.tells_splits() {
+            let is_quiet = records == 0 && status != ReadStatus::More;
+            let standing = if is_quiet { SplitStanding::CaughtUp } else { SplitStanding::Reading };
+            notes.splits = vec![(WHOLE_INPUT, standing)];
+            notes.runs = vec![SplitRun { split: WHOLE_INPUT, records }];
+        }
+        debug_assert_eq!(
+            notes.runs.iter().map(|run| run.records).sum::<usize>(),
+            records,
+            "a reader told the splits of some records only"
+        );
+        self.chain.note_splits(&notes, cx)
     }
 
     /// Applies assignments that no trigger stands in front of.
@@ -124,13 +154,18 @@ impl<R: SplitReader> Head for SourceHead<R> {
             return Ok(Taken::Nothing);
         }
         cx.operator = Arc::clone(&self.name);
-        let mut output = SourceOutput::with_room(cx.limits.batch_records);
+        let room = cx.limits.batch_records;
+        let mut output =
+            if self.hears_splits { SourceOutput::with_notes(room) } else { SourceOutput::with_room(room) };
         let status = self.reader.poll(&mut output).map_err(|e| self.failure(&e))?;
+        let notes = output.take_notes();
         let batch = output.take();
         debug_assert!(
             batch.len() <= cx.limits.batch_records,
             "a reader emitted more than there was room for"
         );
+        let noted = notes.is_some_and(|notes| self.note_splits(notes, batch.len(), status, cx));
+        self.waited = batch.is_empty() && status != ReadStatus::More;
         if !batch.is_empty() {
             self.records_in += batch.len() as u64;
             self.chain.push(StageElement::Records(batch), cx)?;
@@ -144,10 +179,12 @@ impl<R: SplitReader> Head for SourceHead<R> {
             }
             ReadStatus::Pending(Some(moment)) => {
                 cx.wake_at(moment);
-                Ok(Taken::Nothing)
+                Ok(if noted { Taken::Element } else { Taken::Nothing })
             }
             ReadStatus::More => Ok(Taken::Element),
-            ReadStatus::Pending(None) | ReadStatus::Idle => Ok(Taken::Nothing),
+            ReadStatus::Pending(None) | ReadStatus::Idle => {
+                Ok(if noted { Taken::Element } else { Taken::Nothing })
+            }
         }
     }
 

@@ -24,8 +24,11 @@ const CALM: [(u64, u32); 2] = [(0, 1), (1, 3)];
 const DIFFERS_CALMLY: &str = "\n  this was a run without any fault, beside another one\n  \
      help: both must put out the same; what depends on time, on the order in which several inputs meet, or on anything kept outside \
      of Tidegate's state cannot be compared";
-/// So much of the timeline stands in a failure.
+/// So many lines of the timeline stand in a failure.
 const TIMELINE_LINES: usize = 25;
+
+/// Records the author's job.
+type RecordJob<'a> = Box<dyn Fn(&StreamEnvironment) -> Result<(), JobError> + 'a>;
 
 /// A job under simulation. Each seed is one schedule of everything that can go wrong; the same seed gives the same run.
 ///
@@ -48,7 +51,7 @@ const TIMELINE_LINES: usize = 25;
 ///     .check(|run| run.sink::<u64>("doubled").contains_reference());
 /// ```
 pub struct Simulation<'a> {
-    build: Box<dyn Fn(&StreamEnvironment) -> Result<(), JobError> + 'a>,
+    build: RecordJob<'a>,
     inputs: Inputs,
     seeds: Range<u64>,
 }
@@ -248,7 +251,8 @@ impl fmt::Display for SimulationFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(seed) = self.seed else { return f.write_str(&self.what) };
         writeln!(f, "seed {seed}: {}", self.what)?;
-        let lines: Vec<&str> = self.timeline.lines().collect();
+        // That checkpoints complete is nothing that people look for here.
+        let lines: Vec<&str> = self.timeline.lines().filter(|line| !line.ends_with("is complete")).collect();
         for line in &lines[lines.len().saturating_sub(TIMELINE_LINES)..] {
             writeln!(f, "  {line}")?;
         }

@@ -32,6 +32,22 @@ pub(crate) enum OrdersError {
     /// `orders torture`.
     #[error(transparent)]
     Torture(#[from] TortureError),
+    /// `orders produce`.
+    #[cfg(feature = "rdkafka")]
+    #[error(transparent)]
+    Topic(#[from] crate::topic::TopicError),
+    /// `orders tables`.
+    #[cfg(feature = "mysql")]
+    #[error(transparent)]
+    Database(#[from] crate::database::DatabaseError),
+    /// `orders scenario`.
+    #[cfg(all(feature = "mysql", feature = "rdkafka"))]
+    #[error(transparent)]
+    Scenario(#[from] crate::scenario::ScenarioError),
+    /// A subcommand that needs a client.
+    #[cfg(not(all(feature = "mysql", feature = "rdkafka")))]
+    #[error(transparent)]
+    NotBuilt(#[from] crate::not_built::NotBuilt),
 }
 
 impl OrdersError {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::order::{Order, PAID};
+use crate::order::{Order, PAID, Place};
 use crate::partitions::{MAX_PARTITIONS, Partitions};
 use tidegate_jobs::digits::grouped;
 use tidegate_jobs::output_folder::OutputError;
@@ -72,13 +72,14 @@ pub(crate) fn write_orders(args: &GenerateArgs) -> Result<(), OutputError> {
 /// Order `order_id` of the data set with this seed and number of users.
 pub(crate) fn order_of(seed: u64, order_id: u64, users: u64) -> Order {
     let mut random = SplitMix64::for_item(seed, order_id);
-    let place = FIRST_EVENT_TIME_MS.saturating_add((order_id.cast_signed() - 1).saturating_mul(STEP_MS));
+    let due_ms = FIRST_EVENT_TIME_MS.saturating_add((order_id.cast_signed() - 1).saturating_mul(STEP_MS));
     Order {
         order_id,
         user_id: 1 + random.below(users),
         amount_cents: random.below(AMOUNT_BOUND_CENTS).cast_signed(),
         status: PAID.to_owned(),
-        event_time_ms: place - random.below(DISORDER_MS + 1).cast_signed(),
+        event_time_ms: due_ms - random.below(DISORDER_MS + 1).cast_signed(),
+        place: Place::default(),
     }
 }
 
@@ -131,7 +132,14 @@ mod tests {
 
     #[test]
     fn the_line_has_the_documented_form() {
-        let order = Order { order_id: 1, user_id: 2, amount_cents: 3, status: PAID.into(), event_time_ms: 4 };
+        let order = Order {
+            order_id: 1,
+            user_id: 2,
+            amount_cents: 3,
+            status: PAID.into(),
+            event_time_ms: 4,
+            place: Place { partition: 5, offset: 6 },
+        };
         let line = r#"{"order_id":1,"user_id":2,"amount_cents":3,"status":"paid","event_time_ms":4}"#;
         assert_eq!(serde_json::to_string(&order).unwrap(), line);
     }

@@ -1,8 +1,14 @@
 //! The orders job: orders in, four tables out, each of which would show another kind of mistake.
 //!
-//! Owns: the graph and the columns of the tables.
+//! Owns: the graph. The columns of the tables stand beside it, a file for each kind of database.
 //! Does not own: the flags ([`crate::run`]); the tables are audited by [`crate::verify`], which shares nothing with this file.
 //! Runs on: the main thread while the graph is recorded; the closures on the slots' threads.
+
+#[cfg(feature = "rdkafka")]
+mod kafka;
+#[cfg(feature = "mysql")]
+mod mysql;
+mod sqlite;
 
 use tidegate::Mode;
 use tidegate::connectors::file::FileCounters;
@@ -53,9 +59,16 @@ pub(crate) fn build(env: &StreamEnvironment, args: &RunArgs) -> Result<FileCount
             counters = source.counters();
             env.source("orders", source)
         }
+        #[cfg(feature = "rdkafka")]
+        SourceAddress::Kafka(address) => env.source("orders", kafka::source(address, args)),
     };
     let by_event_time = Watermarks::bounded_out_of_orderness(seconds(5));
-    tables(&orders.watermarks(by_event_time.event_time(|order: &Order| order.event_time_ms)), args);
+    let orders = orders.watermarks(by_event_time.event_time(|order: &Order| order.event_time_ms));
+    #[cfg(feature = "rdkafka")]
+    if let Some(SinkAddress::Kafka(address)) = &args.detail {
+        kafka::detail(address, args.settings.mode, &orders);
+    }
+    tables(&orders, args);
     Ok(counters)
 }
 
@@ -85,17 +98,21 @@ fn tables(orders: &DataStream<Order>, args: &RunArgs) {
             orders.sink("order_log_sink", BlackholeSink::new());
         }
         SinkAddress::Sqlite(file) if args.settings.mode == Mode::None => {
-            by_order.sink("order_event_sink", order_event(file).plain());
-            by_user.sink("order_stat_sink", order_stat(file).plain());
-            totals.sink("user_total_sink", user_total(file).plain());
-            orders.sink("order_log_sink", order_log(file).plain());
+            by_order.sink("order_event_sink", sqlite::order_event(file).plain());
+            by_user.sink("order_stat_sink", sqlite::order_stat(file).plain());
+            totals.sink("user_total_sink", sqlite::user_total(file).plain());
+            orders.sink("order_log_sink", sqlite::order_log(file).plain());
         }
         SinkAddress::Sqlite(file) => {
-            by_order.sink("order_event_sink", order_event(file));
-            by_user.sink("order_stat_sink", order_stat(file));
-            totals.sink("user_total_sink", user_total(file));
-            orders.sink("order_log_sink", order_log(file));
+            by_order.sink("order_event_sink", sqlite::order_event(file));
+            by_user.sink("order_stat_sink", sqlite::order_stat(file));
+            totals.sink("user_total_sink", sqlite::user_total(file));
+            orders.sink("order_log_sink", sqlite::order_log(file));
         }
+        #[cfg(feature = "mysql")]
+        SinkAddress::Mysql(address) => mysql::sinks(address, orders, &by_order, &by_user, &totals),
+        #[cfg(feature = "rdkafka")]
+        SinkAddress::Kafka(address) => kafka::detail(address, args.settings.mode, orders),
     }
 }
 
@@ -104,42 +121,4 @@ fn too_large(order: &Order) -> JobError {
     let Order { order_id, user_id, .. } = order;
     JobError::msg(format!("with order {order_id} the total of user {user_id} is too large for 64 bits"))
         .final_()
-}
-
-/// Every order as it is, written over what is there.
-fn order_event(file: &Path) -> SqliteSink<Order> {
-    SqliteSink::table(file, "t_order_event")
-        .column("order_id", |order: &Order| order.order_id)
-        .column("user_id", |order| order.user_id)
-        .column("amount_cents", |order| order.amount_cents)
-        .text("status", |order| &order.status)
-        .column("event_time_ms", |order| order.event_time_ms)
-        .overwrite_by("order_id")
-}
-
-/// Each order added to what is there: deliberately not idempotent.
-fn order_stat(file: &Path) -> SqliteSink<Order> {
-    SqliteSink::table(file, "t_order_stat")
-        .column("user_id", |order: &Order| order.user_id)
-        .column("order_count", |_| 1_i64)
-        .column("total_amount_cents", |order| order.amount_cents)
-        .add_by("user_id")
-}
-
-/// The total from keyed state, written over what is there.
-fn user_total(file: &Path) -> SqliteSink<UserTotal> {
-    SqliteSink::table(file, "t_user_total")
-        .column("user_id", |row: &UserTotal| row.user_id)
-        .column("order_count", |row| row.totals.order_count)
-        .column("total_amount_cents", |row| row.totals.amount_cents)
-        .overwrite_by("user_id")
-}
-
-/// A row per applied order, without any key: the table that cannot hide a duplicate.
-fn order_log(file: &Path) -> SqliteSink<Order> {
-    SqliteSink::table(file, "t_order_log")
-        .column("order_id", |order: &Order| order.order_id)
-        .column("user_id", |order| order.user_id)
-        .column("amount_cents", |order| order.amount_cents)
-        .append()
 }

@@ -1,5 +1,5 @@
-//! The orders job and everything around it: `orders generate`, `import`, `run`, `explain`, `verify`, `demo`,
-//! `torture`.
+//! The orders job and everything around it: `orders generate`, `import`, `produce`, `tables`, `run`, `explain`, `verify`,
+//! `demo`, `torture`, `scenario`.
 //!
 //! Owns: the list of subcommands and the exit status: 0 done, 1 failed (also: not exactly once), 2 wrong usage,
 //! 3 taken over by another process.
@@ -12,15 +12,27 @@
 
 mod address;
 mod attempt;
+#[cfg(feature = "mysql")]
+mod database;
 mod demo;
 mod error;
 mod generate;
+mod ground;
 mod import;
 mod job;
+mod leftover;
+#[cfg(feature = "mysql")]
+mod log_id;
+#[cfg(not(all(feature = "mysql", feature = "rdkafka")))]
+mod not_built;
 mod order;
 mod partitions;
 mod run;
 mod run_line;
+#[cfg(all(feature = "mysql", feature = "rdkafka"))]
+mod scenario;
+#[cfg(feature = "rdkafka")]
+mod topic;
 mod torture;
 mod verify;
 mod work_folder;
@@ -45,6 +57,18 @@ enum Command {
     Generate(generate::GenerateArgs),
     /// Write real purchases (the CDNOW file in jobs/data) as JSON lines in partition files.
     Import(import::ImportArgs),
+    /// Fill a Kafka topic with orders, the same for the same flags.
+    #[cfg(feature = "rdkafka")]
+    Produce(topic::produce::ProduceArgs),
+    /// Make the four tables in a MySQL database.
+    #[cfg(feature = "mysql")]
+    Tables(database::tables::TablesArgs),
+    /// Fill a Kafka topic with orders (not in this build).
+    #[cfg(not(feature = "rdkafka"))]
+    Produce(not_built::NotBuiltArgs),
+    /// Make the four tables in a MySQL database (not in this build).
+    #[cfg(not(feature = "mysql"))]
+    Tables(not_built::NotBuiltArgs),
     /// Run the job: orders in, four tables out.
     Run(run::RunArgs),
     /// Show what the job consists of and which settings hold, without running it.
@@ -55,6 +79,12 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Kill -9 many times at chosen places, restart, verify; exit status 0 only when each place was struck and all agree.
     Torture(torture::TortureArgs),
+    /// Show exactly-once on real Kafka and MySQL by experiments, each beside what it is compared with.
+    #[cfg(all(feature = "mysql", feature = "rdkafka"))]
+    Scenario(scenario::ScenarioArgs),
+    /// Show exactly-once on real Kafka and MySQL (not in this build).
+    #[cfg(not(all(feature = "mysql", feature = "rdkafka")))]
+    Scenario(not_built::NotBuiltArgs),
 }
 
 /// Exit status of wrong usage.
@@ -76,11 +106,25 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Generate(args) => generate::generate(&args).map_err(OrdersError::from),
         Command::Import(args) => import::import(&args).map_err(OrdersError::from),
+        #[cfg(feature = "rdkafka")]
+        Command::Produce(args) => topic::produce::produce(&args).map_err(OrdersError::from),
+        #[cfg(feature = "mysql")]
+        Command::Tables(args) => database::tables::tables(&args).map_err(OrdersError::from),
+        #[cfg(not(feature = "rdkafka"))]
+        Command::Produce(_) => Err(not_built::NotBuilt { command: "produce", features: "rdkafka" }.into()),
+        #[cfg(not(feature = "mysql"))]
+        Command::Tables(_) => Err(not_built::NotBuilt { command: "tables", features: "mysql" }.into()),
         Command::Run(args) => run::run(&args).map(|()| ExitCode::SUCCESS).map_err(OrdersError::from),
         Command::Explain(args) => run::explain(&args).map(|()| ExitCode::SUCCESS).map_err(OrdersError::from),
         Command::Verify(args) => verify::verify(&args).map_err(OrdersError::from),
         Command::Demo(args) => demo::demo(&args).map_err(OrdersError::from),
         Command::Torture(args) => torture::torture(&args).map_err(OrdersError::from),
+        #[cfg(all(feature = "mysql", feature = "rdkafka"))]
+        Command::Scenario(args) => scenario::scenario(&args).map_err(OrdersError::from),
+        #[cfg(not(all(feature = "mysql", feature = "rdkafka")))]
+        Command::Scenario(_) => {
+            Err(not_built::NotBuilt { command: "scenario", features: "mysql,rdkafka" }.into())
+        }
     };
     match outcome {
         Ok(status) => status,

@@ -21,6 +21,25 @@ pub(crate) struct Order {
     pub(crate) status: String,
     /// When it was ordered, in milliseconds since 1970-01-01 UTC.
     pub(crate) event_time_ms: i64,
+    /// Where it was read; no part of its line.
+    #[serde(skip)]
+    pub(crate) place: Place,
+}
+
+/// A place in a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, StateType)]
+pub(crate) struct Place {
+    /// The partition.
+    pub(crate) partition: i32,
+    /// The offset in it.
+    pub(crate) offset: i64,
+}
+
+/// Of an order that was read from no topic.
+impl Default for Place {
+    fn default() -> Self {
+        Self { partition: -1, offset: -1 }
+    }
 }
 
 /// The status of all orders that this program writes.

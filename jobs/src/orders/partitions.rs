@@ -2,8 +2,10 @@
 //!
 //! Owns: the partition rule and the form of a line.
 //! Does not own: the folder and its files (`tidegate_jobs::output_folder`).
-//! Runs on: the main thread of `generate` and `import`.
+//! Runs on: the main thread of `generate`, `import` and `produce`.
 
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use crate::order::Order;
@@ -49,4 +51,24 @@ impl Partitions {
     pub(crate) fn publish(self) -> Result<(), OutputError> {
         self.folder.publish()
     }
+}
+
+/// All orders of a folder that [`Partitions`] has written, by their id.
+///
+/// # Errors
+/// A file that cannot be read, or a line that is no order.
+#[cfg_attr(not(feature = "rdkafka"), expect(dead_code, reason = "`produce` needs a client"))]
+pub(crate) fn orders_of_folder(folder: &Path) -> io::Result<Vec<Order>> {
+    let mut orders = Vec::new();
+    for part in 0.. {
+        let file = folder.join(format!("part-{part}.jsonl"));
+        if part > 0 && !file.exists() {
+            break;
+        }
+        for line in BufReader::new(File::open(&file)?).lines() {
+            orders.push(serde_json::from_str(&line?)?);
+        }
+    }
+    orders.sort_by_key(|order: &Order| order.order_id);
+    Ok(orders)
 }

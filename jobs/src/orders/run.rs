@@ -18,12 +18,16 @@ const NAME: &str = "orders";
 /// Flags of `orders run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Where orders come from: datagen, or files:DIR as `generate` and `import` write it.
-    #[arg(long, value_name = "datagen|files:DIR")]
+    /// Where orders come from: datagen, files:DIR as `generate` and `import` write it, or a topic as `produce` fills it.
+    #[arg(long, value_name = "datagen|files:DIR|kafka://HOST:PORT/TOPIC")]
     pub(crate) source: SourceAddress,
-    /// Where the tables go; there is no default.
-    #[arg(long, value_name = "sqlite:FILE|blackhole")]
+    /// Where the tables go, or to which topic the orders as they are; there is no default. mysql://… takes ?mode=xa (if not given),
+    /// staging, upsert or plain.
+    #[arg(long, value_name = "sqlite:FILE|blackhole|mysql://…|kafka://…")]
     pub(crate) sink: SinkAddress,
+    /// A second output beside the tables: the orders as they are, into a topic.
+    #[arg(long, value_name = "kafka://HOST:PORT/TOPIC", value_parser = crate::verify::parse_detail)]
+    pub(crate) detail: Option<SinkAddress>,
     /// datagen: number of orders; without it, they never end.
     #[arg(long, value_name = "N")]
     pub(crate) orders: Option<u64>,
@@ -33,7 +37,7 @@ pub(crate) struct RunArgs {
     /// datagen: another seed gives other orders.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// files: go on when the input is at its end, and wait for new lines and files.
+    /// files, kafka: go on when the input is at its end, and wait for new lines and files.
     #[arg(long)]
     pub(crate) follow: bool,
     /// files: what to do with a line that is no order.
@@ -71,10 +75,10 @@ pub(crate) enum RunUsage {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// The files say how many orders there are.
-    #[error("--orders belongs to --source datagen; a folder of files has the orders it has")]
+    #[error("--orders belongs to --source datagen; a folder of files or a topic has the orders it has")]
     OrdersOfFiles,
     /// There are no files.
-    #[error("--follow and --broken-lines skip belong to --source files:DIR")]
+    #[error("--follow and --broken-lines skip belong to --source files:DIR or kafka://…")]
     FilesOfDatagen,
 }
 

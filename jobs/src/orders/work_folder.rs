@@ -71,6 +71,12 @@ impl WorkFolder {
         Ok(Self { path })
     }
 
+    /// Where it is.
+    #[cfg(all(feature = "mysql", feature = "rdkafka"))]
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The partition files.
     pub(crate) fn input(&self) -> PathBuf {
         self.path.join("input")

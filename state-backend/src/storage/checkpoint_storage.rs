@@ -12,14 +12,17 @@ use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 
-use super::{StorageError, half_written, open};
+use super::{StorageError, half_written, local_folder, open};
 use crate::fault_point;
 
-/// Where the preflight makes its objects.
-const PREFLIGHT_PREFIX: &str = "preflight";
+/// Where the preflight makes its objects: what lies there belongs to a start that is at it now, or died while it was.
+pub const PREFLIGHT_FOLDER: &str = "preflight";
 
 /// How many names the preflight tries before it gives up.
 const PREFLIGHT_NAMES: u32 = 256;
+
+/// How often the preflight tries: another start may sweep its objects away under it, as it cannot tell them from left-overs.
+const PREFLIGHT_TRIES: u32 = 6;
 
 /// The answer to a create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +57,7 @@ impl CheckpointStorage {
     /// When the URL is not understood, or the folder or store cannot be opened.
     pub fn open(url: &str) -> Result<Self, StorageError> {
         let store = open::open(url)?;
-        Ok(Self { local: open::local_folder(url).map(Arc::from), ..Self::over(store, url) })
+        Ok(Self { local: local_folder(url).map(Arc::from), ..Self::over(store, url) })
     }
 
     /// Uses a store that is already open; `url` stands in messages.
@@ -155,6 +158,16 @@ impl CheckpointStorage {
     /// # Errors
     /// [`StorageError::NotWritable`], [`StorageError::NoCreateIfAbsent`], or what the store answers.
     pub async fn preflight(&self) -> Result<(), StorageError> {
+        let mut tries = 1;
+        loop {
+            match self.preflight_once().await {
+                Err(error) if tries < PREFLIGHT_TRIES && error.may_be_swept() => tries += 1,
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn preflight_once(&self) -> Result<(), StorageError> {
         let path = self.preflight_object().await?;
         let second = self.create(&path, Bytes::from_static(b"second")).await;
         self.delete(&path).await.map_err(|source| self.not_writable(source))?;
@@ -167,7 +180,7 @@ impl CheckpointStorage {
     /// Creates an object under a name that nobody else uses: a preflight only touches names it has created.
     async fn preflight_object(&self) -> Result<String, StorageError> {
         for number in 0..PREFLIGHT_NAMES {
-            let path = format!("{PREFLIGHT_PREFIX}/{number}");
+            let path = format!("{PREFLIGHT_FOLDER}/{number}");
             let first = self.create(&path, Bytes::from_static(b"first")).await;
             match first.map_err(|source| self.not_writable(source))? {
                 Created::Created => return Ok(path),
@@ -175,7 +188,7 @@ impl CheckpointStorage {
             }
         }
         let url = self.url.to_string();
-        Err(StorageError::PreflightCrowded { url, tried: PREFLIGHT_NAMES, prefix: PREFLIGHT_PREFIX })
+        Err(StorageError::PreflightCrowded { url, tried: PREFLIGHT_NAMES, prefix: PREFLIGHT_FOLDER })
     }
 
     fn failed(&self, operation: &'static str, path: &str, source: object_store::Error) -> StorageError {
@@ -184,7 +197,8 @@ impl CheckpointStorage {
     }
 
     fn not_writable(&self, source: StorageError) -> StorageError {
-        StorageError::NotWritable { url: self.url.to_string(), source: Box::new(source) }
+        let remedy = StorageError::remedy_for(&source);
+        StorageError::NotWritable { url: self.url.to_string(), remedy, source: Box::new(source) }
     }
 }
 
@@ -259,11 +273,51 @@ mod tests {
         assert_eq!(storage.list("").await.unwrap(), ["preflight/0"]);
     }
 
+    /// Another start sweeps what it takes for left-overs, so often.
+    #[derive(Debug)]
+    struct Sweeper {
+        store: Arc<InMemory>,
+        sweeps_left: std::sync::atomic::AtomicU32,
+    }
+
+    impl crate::storage::StoreFaults for Sweeper {
+        fn before(
+            &self,
+            op: crate::storage::StoreOp,
+            path: &Path,
+        ) -> futures::future::BoxFuture<'static, crate::storage::FaultAction> {
+            use std::sync::atomic::Ordering::Relaxed;
+            let sweeps = op == crate::storage::StoreOp::Create
+                && self.sweeps_left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+            let (store, path) = (Arc::clone(&self.store), path.clone());
+            Box::pin(async move {
+                if sweeps {
+                    let _ = store.delete(&path).await;
+                }
+                crate::storage::FaultAction::Proceed
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_preflight_whose_objects_another_start_sweeps_tries_again() {
+        for (sweeps, writable) in [(2, true), (u32::MAX, false)] {
+            let store = Arc::new(InMemory::new());
+            let sweeper = Sweeper { store: Arc::clone(&store), sweeps_left: sweeps.into() };
+            let faulty = crate::storage::FaultyStore::new(store, Arc::new(sweeper));
+            let storage = CheckpointStorage::over(Arc::new(faulty), "memory://swept");
+            assert_eq!(storage.preflight().await.is_ok(), writable, "{sweeps}");
+            assert_eq!(storage.list("").await.unwrap(), Vec::<String>::new());
+        }
+    }
+
     #[test]
     fn bad_urls_name_the_remedy() {
         let text = |url: &str| CheckpointStorage::open(url).unwrap_err().to_string();
         assert!(text("hdfs://x/y").contains("the scheme hdfs:// is not known"));
         assert!(text("file://").contains("names no folder"));
+        assert!(text("file://tmp/ck").contains("three slashes"));
+        assert!(text("").contains("no folder is named"));
         #[cfg(not(feature = "s3"))]
         assert!(text("s3://bucket/x").contains("--features s3"));
     }
@@ -275,5 +329,7 @@ mod tests {
         let error = CheckpointStorage::open(below.to_str().unwrap()).unwrap_err();
         assert!(matches!(error, StorageError::Folder { .. }), "{error:?}");
         assert!(error.to_string().contains("below"));
+        let error = CheckpointStorage::open(file.path().to_str().unwrap()).unwrap_err();
+        assert!(matches!(error, StorageError::NotAFolder { .. }), "{error:?}");
     }
 }

@@ -4,14 +4,15 @@
 //! Does not own: whether the attempt is repeated (the caller decides).
 //! Runs on: the I/O side.
 
-use std::io;
+use std::error::Error;
+use std::io::{self, ErrorKind};
 
 /// What went wrong with a checkpoint store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
     /// The URL's scheme is none of ours.
-    #[error("{url}: the scheme {scheme}:// is not known; use a path, file://, memory:// or s3://")]
+    #[error("{url}: the scheme {scheme}:// is not known; use a path, file:///path or s3://bucket/prefix")]
     UnknownScheme {
         /// What was given.
         url: String,
@@ -36,11 +37,24 @@ pub enum StorageError {
         /// What is missing.
         what: &'static str,
     },
+    /// An empty path.
+    #[error(
+        "no folder is named: the path of the checkpoint folder is empty; write file:///absolute/path or a plain path"
+    )]
+    NoFolder,
+    /// Something else has the folder's name.
+    #[error("{url} is no folder, but a file or something else; name another one")]
+    NotAFolder {
+        /// What was given.
+        url: String,
+    },
     /// The folder could not be made or opened.
-    #[error("the folder {url} cannot be created or opened; choose one that this user may write to")]
+    #[error("the folder {url} cannot be created or opened; {remedy}")]
     Folder {
         /// The folder.
         url: String,
+        /// What helps against the system's reason.
+        remedy: &'static str,
         /// The system's reason.
         #[source]
         source: io::Error,
@@ -88,10 +102,12 @@ pub enum StorageError {
         source: io::Error,
     },
     /// The preflight could not write.
-    #[error("{url} is not writable; give this user the right to create and delete there")]
+    #[error("{url} cannot be written to; {remedy}")]
     NotWritable {
         /// The store.
         url: String,
+        /// What helps against the refusal.
+        remedy: &'static str,
         /// The refused operation.
         #[source]
         source: Box<StorageError>,
@@ -115,4 +131,67 @@ pub enum StorageError {
         /// Where they lie.
         prefix: &'static str,
     },
+}
+
+impl StorageError {
+    /// Whether a preflight may have met this because another start has swept away under it what it took for a left-over.
+    pub(super) fn may_be_swept(&self) -> bool {
+        if matches!(self, Self::NoCreateIfAbsent { .. }) {
+            return true;
+        }
+        let mut cause: Option<&(dyn Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            let by_system =
+                error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == ErrorKind::NotFound);
+            let by_store = matches!(error.downcast_ref(), Some(object_store::Error::NotFound { .. }));
+            if by_system || by_store {
+                return true;
+            }
+            cause = error.source();
+        }
+        false
+    }
+
+    /// What helps against the system's reason somewhere below an error.
+    pub(super) fn remedy_for(error: &(dyn Error + 'static)) -> &'static str {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            match error.downcast_ref::<io::Error>().map(io::Error::kind) {
+                Some(ErrorKind::StorageFull) => {
+                    return "the disk is full: make room there, or choose another place";
+                }
+                Some(ErrorKind::QuotaExceeded) => {
+                    return "this user's quota of the disk is used up: make room there, or choose another place";
+                }
+                Some(ErrorKind::ReadOnlyFilesystem) => {
+                    return "it lies on a file system that is mounted read-only: choose another place, or mount it to be written to";
+                }
+                _ => cause = error.source(),
+            }
+        }
+        "give this user the right to create and delete there, or choose another place"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_not_told_as_a_missing_right() {
+        let refused = |kind: ErrorKind| {
+            let source =
+                object_store::Error::Generic { store: "local", source: Box::new(io::Error::from(kind)) };
+            let (operation, path, url) = ("create", "preflight/0".to_owned(), "ck".to_owned());
+            StorageError::remedy_for(&StorageError::Operation {
+                operation,
+                path,
+                url,
+                source: Box::new(source),
+            })
+        };
+        assert!(refused(ErrorKind::StorageFull).contains("disk is full"));
+        assert!(refused(ErrorKind::ReadOnlyFilesystem).contains("read-only"));
+        assert!(refused(ErrorKind::PermissionDenied).contains("the right"));
+    }
 }

@@ -250,7 +250,8 @@ mod tests {
     #[tokio::test]
     async fn a_store_that_lies_about_the_second_create_fails_the_preflight() {
         use FaultAction::{Proceed, SayDone};
-        let storage = scripted(&[(Proceed, Proceed), (SayDone, Proceed)]);
+        // Once it may be another start that has swept the first object away.
+        let storage = scripted(&[(Proceed, Proceed), (SayDone, Proceed), (Proceed, Proceed)].repeat(6));
         let error = storage.preflight().await.unwrap_err();
         assert!(matches!(error, StorageError::NoCreateIfAbsent { .. }), "{error:?}");
     }

@@ -8,9 +8,11 @@
 mod checkpoint_storage;
 mod error;
 mod faulty;
+mod file_url;
 mod half_written;
 mod open;
 
-pub use self::checkpoint_storage::{CheckpointStorage, Created};
+pub use self::checkpoint_storage::{CheckpointStorage, Created, PREFLIGHT_FOLDER};
 pub use self::error::StorageError;
 pub use self::faulty::{FaultAction, FaultyStore, InjectedFault, StoreFaults, StoreOp};
+pub use self::file_url::local_folder;

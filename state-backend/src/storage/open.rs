@@ -11,13 +11,16 @@ use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 
-use super::StorageError;
+use super::{StorageError, file_url};
 
 /// Opens the store that `url` names.
 pub(super) fn open(url: &str) -> Result<Arc<dyn ObjectStore>, StorageError> {
     match url.split_once("://") {
-        None => folder(url, url),
-        Some(("file", path)) => folder(url, path),
+        None => folder(url, Path::new(url)),
+        Some(("file", rest)) => {
+            let path = file_url::path(rest);
+            folder(url, &path.map_err(|what| StorageError::MalformedUrl { url: url.to_owned(), what })?)
+        }
         Some(("memory", _)) => Ok(Arc::new(InMemory::new())),
         Some(("s3", rest)) => s3(url, rest),
         Some((scheme, _)) => {
@@ -26,23 +29,19 @@ pub(super) fn open(url: &str) -> Result<Arc<dyn ObjectStore>, StorageError> {
     }
 }
 
-/// The folder on local disk that `url` names, if it names one.
-pub(super) fn local_folder(url: &str) -> Option<&Path> {
-    match url.split_once("://") {
-        None => Some(Path::new(url)),
-        Some(("file", path)) => Some(Path::new(path)),
-        Some(_) => None,
-    }
-}
-
 /// Local disk, durable: a put returns after its file and its folder are synced.
-fn folder(url: &str, path: &str) -> Result<Arc<dyn ObjectStore>, StorageError> {
-    if path.is_empty() {
-        let what = "it names no folder; write file:///absolute/path or a plain path";
-        return Err(StorageError::MalformedUrl { url: url.to_owned(), what });
+fn folder(url: &str, path: &Path) -> Result<Arc<dyn ObjectStore>, StorageError> {
+    if path.as_os_str().is_empty() {
+        return Err(StorageError::NoFolder);
     }
-    std::fs::create_dir_all(Path::new(path))
-        .map_err(|source| StorageError::Folder { url: url.to_owned(), source })?;
+    if path.exists() && !path.is_dir() {
+        return Err(StorageError::NotAFolder { url: url.to_owned() });
+    }
+    std::fs::create_dir_all(path).map_err(|source| StorageError::Folder {
+        url: url.to_owned(),
+        remedy: StorageError::remedy_for(&source),
+        source,
+    })?;
     let store = LocalFileSystem::new_with_prefix(path)
         .map_err(|source| StorageError::Open { url: url.to_owned(), source: Box::new(source) })?;
     // A folder that deletes have emptied goes too: each checkpoint has its own.

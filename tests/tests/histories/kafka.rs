@@ -26,8 +26,6 @@ pub(super) struct Case {
     pub(super) name: String,
     #[serde(default)]
     pub(super) each_version: bool,
-    #[serde(default, rename = "measured")]
-    _measured: Option<bool>,
     pub(super) steps: Vec<Step>,
 }
 

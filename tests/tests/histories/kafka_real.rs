@@ -155,8 +155,8 @@ impl Replay {
         request.timeout_ms = 5_000;
         request.topic_data = vec![topic];
         loop {
-            // From version 12 on a produce adds its partition to the transaction.
-            let answer = self.wire.call(&self.bootstrap, 7..=11, &request).await.unwrap();
+            // As librdkafka: version 11 says 120 for 48, and from 12 on a produce adds its partition to the transaction.
+            let answer = self.wire.call(&self.bootstrap, 7..=10, &request).await.unwrap();
             match answer.responses[0].partition_responses[0].error_code {
                 NOT_LEADER => self.pause().await,
                 code => return code,

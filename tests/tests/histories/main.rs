@@ -11,6 +11,8 @@ mod kafka;
 #[cfg(feature = "rdkafka")]
 mod kafka_real;
 mod xa;
+#[cfg(feature = "mysql")]
+mod xa_servers;
 
 /// Reads a script.
 fn read<T: serde::de::DeserializeOwned>(file: &str) -> T {

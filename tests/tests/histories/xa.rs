@@ -10,32 +10,32 @@ const IDLE_TIMEOUT: u64 = u64::MAX / 2;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct History {
+pub(super) struct History {
     #[serde(rename = "about")]
     _about: String,
     #[serde(rename = "asked")]
     _asked: String,
-    cases: Vec<Case>,
+    pub(super) cases: Vec<Case>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Case {
-    name: String,
-    only: Option<String>,
-    steps: Vec<Step>,
+pub(super) struct Case {
+    pub(super) name: String,
+    pub(super) only: Option<String>,
+    pub(super) steps: Vec<Step>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-enum Code {
+pub(super) enum Code {
     Both(u16),
     Each { mariadb: u16, mysql: u16 },
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Verb {
+pub(super) enum Verb {
     Connect,
     Close,
     Start,
@@ -53,17 +53,17 @@ enum Verb {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Step {
-    session: String,
+pub(super) struct Step {
+    pub(super) session: String,
     #[serde(rename = "do")]
-    verb: Verb,
-    xid: Option<String>,
-    key: Option<u64>,
-    code: Option<Code>,
+    pub(super) verb: Verb,
+    pub(super) xid: Option<String>,
+    pub(super) key: Option<u64>,
+    pub(super) code: Option<Code>,
     #[serde(default)]
-    waits: bool,
-    found: Option<bool>,
-    expect: Option<Vec<serde_json::Value>>,
+    pub(super) waits: bool,
+    pub(super) found: Option<bool>,
+    pub(super) expect: Option<Vec<serde_json::Value>>,
 }
 
 struct Replay {

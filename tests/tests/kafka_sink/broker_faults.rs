@@ -8,8 +8,9 @@ use tidegate::engine::io::TokioIo;
 use tidegate::engine::operator::CommitOutcome;
 use tidegate_jobs::services::{Service, ServiceKind};
 
-use crate::subtask::{Subtask, sink};
-use crate::topic::{PATIENCE, Topic};
+use crate::proxy::{INIT_PRODUCER_ID, lose_first_answer};
+use crate::subtask::{Subtask, Transaction, sink};
+use crate::topic::{PATIENCE, Topic, proxied_broker};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_killed_inside_a_transaction_and_before_its_commit_loses_and_doubles_nothing() {
@@ -58,28 +59,48 @@ async fn an_id_that_the_broker_has_forgotten_is_committed_or_lost_by_the_ledger_
                      producer.id.expiration.ms=1000";
     let broker = Service::own(ServiceKind::Kafka, "ksink-expiry", &[("KAFKA_PROPS", forgetful)]).unwrap();
     let topic = Topic::at(broker.bootstrap().unwrap(), 1);
-    let short = sink(&topic).transaction_timeout(Duration::from_secs(2));
-    let mut subtask = Subtask::recover(short.clone(), &topic, (0, 1), 1, &[]).await.unwrap();
-    let committed = subtask.prepared(1, [1]).await;
-    assert_eq!(subtask.commit(&committed).await, CommitOutcome::Committed);
-    let pending = subtask.prepared(2, [2]).await;
-    forgotten(&topic, &[committed.committable.slot, pending.committable.slot]).await;
-    let restored = [committed, pending];
-    let next = Subtask::recover(short, &topic, (0, 1), 2, &restored).await.unwrap();
+    let mut patient = Subtask::recover(sink(&topic), &topic, (0, 2), 1, &[]).await.unwrap();
+    let committed = patient.prepared(1, [1]).await;
+    assert_eq!(patient.commit(&committed).await, CommitOutcome::Committed);
+    topic.expect([1]);
+    let short = sink(&topic).transaction_timeout(Duration::from_secs(15));
+    let mut left = Subtask::recover(short, &topic, (1, 2), 1, &[]).await.unwrap();
+    let pending = left.prepared(2, [2]).await;
+    forgotten(&topic, [(0, &committed), (1, &pending)]).await;
+    let next = Subtask::recover(sink(&topic), &topic, (0, 1), 2, &[committed, pending]).await.unwrap();
     assert_eq!(next.recovered[0], CommitOutcome::AlreadyCommitted, "the ledger outlives the id");
     let CommitOutcome::Lost { reason } = &next.recovered[1] else { panic!("{:?}", next.recovered) };
     assert!(reason.contains("49"), "{reason}");
     topic.expect([1]);
 }
 
-/// Waits until the broker knows nothing of these slots of attempt 1.
-async fn forgotten(topic: &Topic, slots: &[u32]) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_producer_whose_initialisation_was_repeated_without_an_answer_is_not_written_with() {
+    let (listen, target) = proxied_broker();
+    let lost = lose_first_answer(&listen, &target, INIT_PRODUCER_ID);
+    let topic = Topic::new(1);
+    let proxied = Topic { bootstrap: listen, ..topic.clone() };
+    let mut subtask = Subtask::first(&proxied).await;
+    let error = subtask.write([1]).await.unwrap_err();
+    assert!(lost.load(std::sync::atomic::Ordering::SeqCst), "an answer was lost");
+    let text = error.full_text();
+    assert!(error.restartable && text.contains("could still abort"), "{text}");
+    // The next attempt has ids of its own.
+    let mut next = Subtask::recover(sink(&proxied), &proxied, (0, 1), 2, &[]).await.unwrap();
+    let transaction = next.prepared(1, [1]).await;
+    assert_eq!(next.commit(&transaction).await, CommitOutcome::Committed);
+    topic.expect([1]);
+}
+
+/// Waits until the broker knows nothing of these transactions' ids.
+async fn forgotten(topic: &Topic, transactions: [(u32, &Transaction); 2]) {
     let io = TokioIo::shared(tokio::runtime::Handle::current());
     let (mut wire, clock) = (WireClient::new(&topic.bootstrap, io), SystemClock::new());
-    for slot in slots {
-        let id = format!("tidegate.{}.0b8d.1.sink.0.{slot}.1", topic.name);
+    for (subtask, transaction) in transactions {
+        let slot = transaction.committable.slot;
+        let id = format!("tidegate.{}.0b8d.1.sink.{subtask}.{slot}.1", topic.name);
         while wire.describe_transaction(&id).await.unwrap().is_some() {
-            assert!(clock.now() < PATIENCE, "{id} is still known");
+            assert!(clock.now() < 3 * PATIENCE, "{id} is still known");
             wire.sleep(Duration::from_millis(100)).await;
         }
     }

@@ -7,6 +7,7 @@
 mod broker_faults;
 mod jobs;
 mod kills;
+mod proxy;
 mod subtask;
 mod topic;
 mod transactions;

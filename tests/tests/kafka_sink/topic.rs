@@ -26,12 +26,19 @@ pub(crate) fn shared_broker() -> String {
     Service::shared(ServiceKind::Kafka).unwrap().bootstrap().unwrap().to_owned()
 }
 
+/// Where a proxy has to listen, and what is behind it.
+pub(crate) fn proxied_broker() -> (String, String) {
+    let broker = Service::shared(ServiceKind::Kafka).unwrap();
+    let variable = |name| broker.variable(name).unwrap().to_owned();
+    (variable("KAFKA_PROXY_LISTEN"), variable("KAFKA_PROXY_TARGET"))
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Topic {
     pub(crate) bootstrap: String,
     pub(crate) name: String,
-    partitions: i32,
+    pub(crate) partitions: i32,
 }
 
 impl Topic {

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::live_job::eventually;
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
@@ -75,8 +76,14 @@ impl Topic {
 
     pub(crate) fn create(&self, partitions: i32) {
         let topic = NewTopic::new(&self.name, partitions, TopicReplication::Fixed(1));
-        let made = block_on(self.admin().create_topics([&topic], &options())).unwrap();
+        let admin = self.admin();
+        let made = block_on(admin.create_topics([&topic], &options())).unwrap();
         made.into_iter().for_each(|made| drop(made.unwrap()));
+        // The controller has it; the broker learns of it a little later.
+        eventually("the topic at the broker", || {
+            let told = admin.inner().fetch_metadata(Some(&self.name), LIMIT).unwrap();
+            told.topics().iter().any(|topic| topic.partitions().len() == usize::try_from(partitions).unwrap())
+        });
     }
 
     pub(crate) fn delete(&self) {

@@ -27,9 +27,15 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Checkpoints that end with the test.
+pub(crate) fn memory() -> CheckpointStorage {
+    CheckpointStorage::over(Arc::new(object_store::memory::InMemory::new()), "memory://scenario")
+}
+
 /// See the module.
 pub(crate) struct LiveJob {
-    cancel: CancelHandle,
+    /// `None`: it was refused before it ran.
+    cancel: Option<CancelHandle>,
     completed: Arc<AtomicU32>,
     thread: JoinHandle<Result<JobOutcome, EngineError>>,
 }
@@ -44,11 +50,12 @@ impl LiveJob {
         let (handles, handle) = sync_channel(1);
         let completed = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&completed);
+        let storage = storage.unwrap_or_else(memory);
         let thread = std::thread::spawn(move || {
             let env = StreamEnvironment::new();
             build(&env);
             let mut runner =
-                LocalRunner::new(env.into_graph("scenario", parallelism, 128)?, config, storage)?;
+                LocalRunner::new(env.into_graph("scenario", parallelism, 128)?, config, Some(storage))?;
             handles.send(runner.cancel_handle()).unwrap();
             runner.run(|notice| {
                 if let ExecutionNotice::Master(MasterNotice::CheckpointCompleted(_)) = notice {
@@ -56,7 +63,7 @@ impl LiveJob {
                 }
             })
         });
-        Self { cancel: handle.recv().unwrap(), completed, thread }
+        Self { cancel: handle.recv().ok(), completed, thread }
     }
 
     /// Waits until `more` checkpoints are complete that began after this call.
@@ -67,7 +74,9 @@ impl LiveJob {
     }
 
     pub(crate) fn cancel(self) {
-        self.cancel.cancel();
+        if let Some(cancel) = &self.cancel {
+            cancel.cancel();
+        }
         assert_eq!(self.end().unwrap(), JobOutcome::Canceled);
     }
 

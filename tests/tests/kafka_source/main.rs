@@ -13,3 +13,4 @@ mod reading;
 mod restore;
 mod starts;
 mod topics;
+mod watermarks;

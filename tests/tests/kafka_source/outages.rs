@@ -1,17 +1,14 @@
 //! Brokers that are away for a while, or for too long.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::memory::InMemory;
 use tidegate::engine::execution::ExecutionConfig;
 use tidegate::engine::jobmanager::RestartStrategy;
 use tidegate::prelude::*;
-use tidegate::state::CheckpointStorage;
 use tidegate_jobs::services::{Service, ServiceKind};
 
 use crate::broker::Topic;
-use crate::live_job::{LiveJob, eventually};
+use crate::live_job::{LiveJob, eventually, memory};
 use crate::reading::numbers;
 use tidegate_tests::checkpoints_every;
 
@@ -28,7 +25,7 @@ fn a_broker_that_is_killed_and_comes_back_costs_no_record_and_one_that_stays_awa
     let build =
         move |env: &StreamEnvironment| drop(env.source("topic", source).uid("topic").sink("out", out));
     let config = ExecutionConfig { restart: RestartStrategy::None, ..checkpoints_every(50) };
-    let storage = CheckpointStorage::over(Arc::new(InMemory::new()), "memory://scenario");
+    let storage = memory();
     let job = LiveJob::start(build, 2, config.clone(), Some(storage.clone()));
     eventually("the first records", || sink.records().len() >= 1_000);
     broker.kill().unwrap();

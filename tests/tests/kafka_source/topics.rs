@@ -1,22 +1,16 @@
 //! A topic that changes under a job: it grows, is deleted, is made again, forgets records.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::memory::InMemory;
 use tidegate::connectors::kafka::KafkaSource;
 use tidegate::engine::execution::ExecutionConfig;
 use tidegate::prelude::*;
 use tidegate::state::CheckpointStorage;
 
 use crate::broker::{Topic, shared};
-use crate::live_job::{LiveJob, eventually};
+use crate::live_job::{LiveJob, eventually, memory};
 use crate::reading::{Placed, numbers};
 use tidegate_tests::checkpoints_every;
-
-fn memory() -> CheckpointStorage {
-    CheckpointStorage::over(Arc::new(InMemory::new()), "memory://scenario")
-}
 
 fn start(source: KafkaSource<Placed>, storage: &CheckpointStorage) -> (LiveJob, CollectSink<Placed>) {
     start_with(source, storage, checkpoints_every(30))

@@ -19,11 +19,10 @@ fn config(interval_ms: u64) -> ExecutionConfig {
     ExecutionConfig { checkpoints, ..config }
 }
 
-/// A job's settings end in `run`, which blocks: away from the runtime's threads.
+/// Runs a job to its end, which blocks this thread.
 fn run_aside(env: StreamEnvironment, parallelism: u32, config: ExecutionConfig) -> JobOutcome {
     let storage = CheckpointStorage::open("memory://").unwrap();
-    let job = std::thread::spawn(move || run(env, parallelism, config, Some(storage), Until::End));
-    tokio::task::block_in_place(|| job.join().unwrap().unwrap())
+    tokio::task::block_in_place(|| run(env, parallelism, config, Some(storage), Until::End)).unwrap()
 }
 
 /// Panics once for each number that is given, when the job comes by.
@@ -51,7 +50,7 @@ impl Falls {
 
 fn numbers(env: &StreamEnvironment, falls: &Falls, seen: &Arc<AtomicU64>) -> DataStream<u64> {
     let (falls, seen) = (falls.clone(), Arc::clone(seen));
-    let source = Datagen::new(|n| n).count(RECORDS).rate_per_second(4_000);
+    let source = Datagen::new(|n| n).bounded(RECORDS).rate_per_second(4_000);
     env.source("numbers", source).map(move |number| {
         seen.fetch_add(1, Ordering::Relaxed);
         falls.pass(number);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate::connectors::changes::{ChangeScript, VersionedRow};
-use tidegate::connectors::mysql::{Columns, UpsertSink};
+use tidegate::connectors::mysql::{Columns, MysqlSink};
 use tidegate::engine::element::Change;
 use tidegate::prelude::*;
 use tidegate_jobs::services::ServiceKind;
@@ -54,14 +54,15 @@ fn a_delete_by_a_composite_key_takes_the_right_row_in_any_order_of_columns() {
     // flink#13594.
     let mut database = Database::on(ServiceKind::MariaDb);
     database.run(
-        "CREATE TABLE lines (note VARCHAR(20) NOT NULL, line INT NOT NULL, orders BIGINT NOT NULL, PRIMARY KEY (orders, line))",
+        "CREATE TABLE order_line (note VARCHAR(20) NOT NULL, line INT NOT NULL, orders BIGINT NOT NULL, PRIMARY KEY (orders, line))",
     );
     type Line = (i64, i32, String);
     let line = |order: i64, line: i32| (order, line, format!("{order}/{line}"));
     for key in [["orders", "line"], ["line", "orders"]] {
         let columns =
             Columns::new().text("note", |l: &Line| &l.2).column("orders", |l| l.0).column("line", |l| l.1);
-        let sink = UpsertSink::new(database.url(), "lines", columns, key).changes();
+        let sink =
+            MysqlSink::table(database.url(), "order_line").columns(|_| columns).upsert_by(key).changes();
         let mut changes: Vec<Change<Line>> =
             (1..=3).flat_map(|order| (1..=3).map(move |l| Change::insert(line(order, l)))).collect();
         changes.extend([Change::delete(line(1, 2)), Change::delete(line(3, 1))]);
@@ -70,9 +71,9 @@ fn a_delete_by_a_composite_key_takes_the_right_row_in_any_order_of_columns() {
         let source = env.source("changes", ChangeScript::of(changes).source()).parallelism(1);
         let _ = source.sink("lines", sink.batch_rows(1));
         run_job(env, 1, config()).unbroken();
-        let there = database.rows::<(i64, i32)>("SELECT orders, line FROM lines ORDER BY orders, line");
+        let there = database.rows::<(i64, i32)>("SELECT orders, line FROM order_line ORDER BY orders, line");
         assert_eq!(there, [(1, 1), (1, 3), (2, 1), (2, 2), (2, 3), (3, 2), (3, 3)], "{key:?}");
-        database.run("DELETE FROM lines");
+        database.run("DELETE FROM order_line");
     }
 }
 
@@ -123,7 +124,7 @@ fn rows_that_are_there_already_are_written_again_without_a_key_error() {
     for _ in 0..2 {
         let env = StreamEnvironment::new();
         let rows = Datagen::new(|index| row(index % 100, index)).bounded(1_000);
-        let _ = env.source("rows", rows).sink("rows", rows_sink(&database.url()));
+        let _ = env.source("made", rows).sink("rows", rows_sink(&database.url()));
         run_job(env, 1, config()).unbroken();
     }
     let expected: BTreeMap<u64, VersionedRow> =
@@ -138,7 +139,7 @@ fn a_row_becomes_visible_after_the_flush_interval_although_none_follows() {
     let env = StreamEnvironment::new();
     // The second row passes when the first one is visible; no checkpoint is due before that.
     let rows = Datagen::new(|index| row(index, index)).bounded(2).rate_per_second(5);
-    let rows = env.source("rows", rows).map(move |row: VersionedRow| {
+    let rows = env.source("made", rows).map(move |row: VersionedRow| {
         if row.key == 1 {
             until("the first row is visible", || looked.lock().unwrap().table().contains_key(&0));
         }

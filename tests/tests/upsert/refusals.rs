@@ -1,8 +1,8 @@
 //! What cannot work is refused before the job runs, with place and remedy; what shows only later fails the job and loses nothing.
 
-use tidegate::connectors::mysql::{Columns, UpsertSink};
+use tidegate::connectors::mysql::{Columns, MysqlSink};
 use tidegate::prelude::*;
-use tidegate_jobs::services::ServiceKind;
+use tidegate_jobs::services::{Service, ServiceKind};
 
 use crate::scene::{Database, Ended, config, run_job};
 
@@ -15,7 +15,7 @@ fn pairs() -> Columns<Pair> {
 fn run(url: &str, table: &str, key: &str, rows: Vec<Pair>) -> Ended {
     let (env, count) = (StreamEnvironment::new(), rows.len() as u64);
     let source = Datagen::new(move |index: u64| rows[usize::try_from(index).unwrap()].clone()).bounded(count);
-    let sink = UpsertSink::new(url, table, pairs(), key);
+    let sink = MysqlSink::table(url, table).columns(|_| pairs()).upsert_by(key);
     let _ = env.source("pairs", source).sink("out", sink);
     run_job(env, 1, config())
 }
@@ -37,7 +37,9 @@ fn one() -> Vec<Pair> {
 fn a_table_that_cannot_be_upserted_into_is_refused_with_the_remedy() {
     let mut database = Database::on(ServiceKind::MariaDb);
     database.run("CREATE TABLE no_key (id BIGINT UNSIGNED NOT NULL, name VARCHAR(9))");
-    database.run("CREATE TABLE other_key (id BIGINT UNSIGNED NOT NULL, name VARCHAR(9) PRIMARY KEY)");
+    database.run(
+        "CREATE TABLE other_key (id BIGINT UNSIGNED NOT NULL, name VARCHAR(9), n INT PRIMARY KEY DEFAULT 0)",
+    );
     database.run("CREATE TABLE strict (id BIGINT UNSIGNED PRIMARY KEY, name VARCHAR(9) NOT NULL)");
     database.run("CREATE TABLE columns (id BIGINT UNSIGNED PRIMARY KEY)");
     database.run("CREATE TABLE loose (id BIGINT UNSIGNED PRIMARY KEY, name VARCHAR(9)) ENGINE=MyISAM");
@@ -74,11 +76,14 @@ fn a_right_that_is_missing_is_told_before_the_job_runs() {
     let mut database = Database::on(ServiceKind::MariaDb);
     database.run("CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, name VARCHAR(9))");
     let (user, name) = (format!("u{}", std::process::id()), database.name.clone());
-    database.run(&format!("CREATE USER '{user}'@'%' IDENTIFIED BY 'p'"));
-    database.run(&format!("GRANT SELECT, INSERT ON {name}.* TO '{user}'@'%'"));
+    let service = Service::shared(ServiceKind::MariaDb).unwrap();
+    let as_root = |sql: String| drop(service.run("root", &["-e", &sql]).unwrap());
+    as_root(format!(
+        "CREATE USER '{user}'@'%' IDENTIFIED BY 'p'; GRANT SELECT, INSERT ON {name}.* TO '{user}'@'%'"
+    ));
     let url = database.url().replacen("tidegate:tidegate@", &format!("{user}:p@"), 1);
     let ended = run(&url, "t", "id", one());
-    database.run(&format!("DROP USER '{user}'@'%'"));
+    as_root(format!("DROP USER '{user}'@'%'"));
     refused(&ended, &["trying the rights on the table t", "a right is missing", "UPDATE"]);
 }
 
@@ -108,7 +113,7 @@ fn a_trigger_and_a_key_that_folds_are_warned_of() {
     database.run("CREATE TABLE t (id VARCHAR(9) COLLATE utf8mb4_general_ci PRIMARY KEY, name VARCHAR(9))");
     database.run("CREATE TRIGGER watching BEFORE INSERT ON t FOR EACH ROW SET NEW.name = NEW.name");
     let columns = Columns::new().column("id", |p: &Pair| p.0.to_string()).column("name", |p| p.1.clone());
-    let sink = UpsertSink::new(database.url(), "t", columns, "id");
+    let sink = MysqlSink::table(database.url(), "t").columns(|_| columns).upsert_by("id");
     let warnings = crate::scene::preflight(&sink).unwrap();
     let text = warnings.join("\n");
     assert_eq!(warnings.len(), 2, "{text}");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mysql_async::prelude::{FromRow, Queryable};
 use mysql_async::{Conn, Opts};
 use tidegate::connectors::changes::VersionedRow;
-use tidegate::connectors::mysql::{Columns, UpsertSink};
+use tidegate::connectors::mysql::{Columns, MysqlSink, UpsertSink};
 use tidegate::engine::api::{PreflightContext, PreflightResult, Sink};
 use tidegate::engine::clock::SystemClock;
 use tidegate::engine::error::EngineError;
@@ -52,7 +52,7 @@ impl Database {
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let conn = runtime.block_on(Conn::new(Opts::from_url(&server_url).unwrap())).unwrap();
         let mut database = Self { name: name.clone(), server_url, runtime, conn: Some(conn) };
-        database.run(&format!("DROP DATABASE IF EXISTS {name}"));
+        database.drop_named(&name).unwrap();
         database.run(&format!("CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"));
         database.run(&format!("USE {name}"));
         database
@@ -79,6 +79,12 @@ impl Database {
 
     pub(crate) fn run(&mut self, sql: &str) {
         self.try_run(sql).unwrap();
+    }
+
+    /// A server whose data was copied repairs its table of procedures at the first drop, which fails.
+    fn drop_named(&mut self, name: &str) -> mysql_async::Result<()> {
+        let sql = format!("DROP DATABASE IF EXISTS {name}");
+        self.try_run(&sql).or_else(|_| self.try_run(&sql))
     }
 
     pub(crate) fn try_run(&mut self, sql: &str) -> mysql_async::Result<()> {
@@ -115,8 +121,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        let sql = format!("DROP DATABASE IF EXISTS {}", self.name);
-        let dropped = self.try_run(&sql);
+        let dropped = self.drop_named(&self.name.clone());
         if !std::thread::panicking() {
             dropped.unwrap();
         }
@@ -135,7 +140,7 @@ pub(crate) fn rows_sink(url: &str) -> UpsertSink<VersionedRow> {
         .column("id", |row: &VersionedRow| row.key)
         .column("value", |row| row.value)
         .column("version", |row| row.version);
-    UpsertSink::new(url, "t", columns, "id")
+    MysqlSink::table(url, "t").columns(|_| columns).upsert_by("id")
 }
 
 /// How a job ended.
@@ -172,15 +177,16 @@ pub(crate) fn config() -> ExecutionConfig {
 /// Runs a job to its end.
 pub(crate) fn run_job(env: StreamEnvironment, parallelism: u32, config: ExecutionConfig) -> Ended {
     let storage = CheckpointStorage::open("memory://").unwrap();
-    let graph = env.into_graph("upsert", parallelism, 128).unwrap();
     let mut restarts = Vec::new();
-    let outcome = LocalRunner::new(graph, config, Some(storage)).and_then(|mut runner| {
-        runner.run(|notice| {
+    let run = || {
+        let graph = env.into_graph("upsert", parallelism, 128)?;
+        LocalRunner::new(graph, config, Some(storage))?.run(|notice| {
             if let ExecutionNotice::Restarting { cause, .. } = notice {
-                restarts.push(cause);
+                restarts.push(cause.clone());
             }
         })
-    });
+    };
+    let outcome = run();
     Ended { outcome, restarts }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mysql_async::Value;
-use tidegate::connectors::mysql::{Columns, Date, DateTime, Decimal, UpsertSink};
+use tidegate::connectors::mysql::{Columns, Date, DateTime, Decimal, MysqlSink};
 use tidegate::prelude::*;
 use tidegate_jobs::services::ServiceKind;
 
@@ -63,7 +63,9 @@ fn written(kind: ServiceKind, rows: Vec<Row>) -> BTreeMap<u64, Vec<Option<String
     database.run(TABLE);
     let (env, count) = (StreamEnvironment::new(), rows.len() as u64);
     let source = Datagen::new(move |index: u64| rows[usize::try_from(index).unwrap()].clone()).bounded(count);
-    let _ = env.source("rows", source).sink("v", UpsertSink::new(database.url(), "v", columns(), "id"));
+    let _ = env
+        .source("rows", source)
+        .sink("v", MysqlSink::table(database.url(), "v").columns(|_| columns()).upsert_by("id"));
     run_job(env, 1, config()).unbroken();
     let text = |value: Value| match value {
         Value::NULL => None,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate::connectors::changes::VersionedRow;
-use tidegate::connectors::mysql::{Columns, UpsertSink};
+use tidegate::connectors::mysql::{Columns, MysqlSink};
 use tidegate::engine::jobmanager::RestartStrategy;
 use tidegate::prelude::*;
 use tidegate_jobs::services::ServiceKind;
@@ -28,7 +28,7 @@ fn four_writers(kind: ServiceKind, batch_rows: usize) {
     }
     let env = StreamEnvironment::new();
     let sink = rows_sink(&database.url()).version_column("version").batch_rows(batch_rows);
-    let _ = env.source("rows", Datagen::new(made).bounded(ROWS)).sink("rows", sink);
+    let _ = env.source("made", Datagen::new(made).bounded(ROWS)).sink("rows", sink);
     let mut config = config();
     config.restart = RestartStrategy::None;
     run_job(env, 4, config).unbroken();
@@ -54,7 +54,7 @@ fn a_session_that_the_server_closed_for_silence_is_replaced_without_a_restart() 
     let env = StreamEnvironment::new();
     let rows =
         Datagen::new(|index| VersionedRow { key: index, value: 0, version: 0 }).bounded(2).rate_per_second(5);
-    let rows = env.source("rows", rows).map(move |row: VersionedRow| {
+    let rows = env.source("made", rows).map(move |row: VersionedRow| {
         if row.key == 1 {
             until("the first row is visible", || looked.lock().unwrap().table().contains_key(&0));
             until("the server has closed the silent session", || looked.lock().unwrap().sessions() == 0);
@@ -81,7 +81,7 @@ fn what_an_old_session_has_left_undone_is_not_done_after_newer_rows() {
     let env = StreamEnvironment::new();
     let rows =
         Datagen::new(|index| VersionedRow { key: 0, value: index, version: 0 }).bounded(2).rate_per_second(5);
-    let rows = env.source("rows", rows).map(move |row: VersionedRow| {
+    let rows = env.source("made", rows).map(move |row: VersionedRow| {
         let mut database = looked.lock().unwrap();
         if row.value == 0 {
             // The row of the test's own session keeps the writer waiting inside its statement.
@@ -124,7 +124,7 @@ fn sessions_of_an_attempt_with_more_subtasks_are_ended_before_anything_is_writte
             assert!(!(killed && index == 900), "killed");
             VersionedRow { key: index, value: 0, version: 0 }
         });
-        let _ = env.source("rows", rows.bounded(1_000)).sink("rows", rows_sink(&url).batch_rows(10));
+        let _ = env.source("made", rows.bounded(1_000)).sink("rows", rows_sink(&url).batch_rows(10));
         let mut config = config();
         config.restart = RestartStrategy::None;
         run_job(env, parallelism, config)
@@ -141,7 +141,7 @@ fn a_table_that_is_all_key_takes_its_rows_once() {
     database.run("CREATE TABLE seen (a BIGINT UNSIGNED, b VARCHAR(10), PRIMARY KEY (a, b))");
     let env = StreamEnvironment::new();
     let columns = Columns::new().column("a", |n: &u64| n % 10).column("b", |n| (n % 3).to_string());
-    let sink = UpsertSink::new(database.url(), "seen", columns, ["a", "b"]);
+    let sink = MysqlSink::table(database.url(), "seen").columns(|_| columns).upsert_by(["a", "b"]);
     let _ = env.source("numbers", Datagen::new(|index| index).bounded(300)).sink("seen", sink);
     run_job(env, 2, config()).unbroken();
     assert_eq!(database.rows::<u64>("SELECT COUNT(*) FROM seen"), [30]);

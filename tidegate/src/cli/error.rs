@@ -111,6 +111,17 @@ pub(crate) enum CliError {
         /// As given.
         id: String,
     },
+    /// A database does not do what it shall.
+    #[cfg(feature = "mysql")]
+    #[error(transparent)]
+    Mysql(#[from] crate::connectors::mysql::MysqlError),
+    /// No such prepared branch.
+    #[cfg(feature = "mysql")]
+    #[error("no branch {xid} is prepared on this server\n  help: `tidegate xa list` shows those that are")]
+    NoSuchBranch {
+        /// As given.
+        xid: String,
+    },
     /// No runtime.
     #[error("the I/O runtime cannot be made")]
     Runtime(#[source] io::Error),
@@ -131,6 +142,8 @@ impl CliError {
                 | StorageError::MalformedUrl { .. }
                 | StorageError::FeatureMissing { .. },
             ) => 2,
+            #[cfg(feature = "mysql")]
+            Self::NoSuchBranch { .. } => 2,
             _ => 1,
         }
     }

@@ -204,6 +204,9 @@ impl Report<'_> {
                 ": all of them were left-overs, and are deleted"
             }
             0 => "",
+            _ if self.findings.iter().any(Finding::is_of_a_gap) => {
+                "; files of attempts stay while an entry is missing: it may name them"
+            }
             _ if self.deleted.is_empty() => "; left-overs go with the next start, or with --delete",
             _ => "; what is left is not safe to delete",
         }

@@ -15,6 +15,8 @@ mod table;
 mod target;
 #[cfg(feature = "rdkafka")]
 mod txn;
+#[cfg(feature = "mysql")]
+mod xa;
 
 use std::process::ExitCode;
 
@@ -47,6 +49,9 @@ enum Command {
     Txn(txn::TxnArgs),
     /// Simulate jobs under crashes, pauses, lying stores and lost messages, and judge their output.
     Sim(sim::SimArgs),
+    /// Show prepared branches that are left on a MySQL server, and settle them by hand.
+    #[cfg(feature = "mysql")]
+    Xa(xa::XaArgs),
 }
 
 /// The whole program: parses the command line, does what it says, and answers with the exit status.
@@ -64,6 +69,8 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "rdkafka")]
         Command::Txn(args) => txn::run(&args),
         Command::Sim(args) => Ok(sim::run(&args)),
+        #[cfg(feature = "mysql")]
+        Command::Xa(args) => xa::run(&args),
     };
     done.unwrap_or_else(|error| {
         eprintln!("{}", error_text(&error));

@@ -20,6 +20,12 @@ pub enum SettingsError {
     /// A folder without checkpoints would mislead.
     #[error("--mode none takes no checkpoints; leave --checkpoints away, or choose --mode exactly-once")]
     CheckpointsWithoutMode,
+    /// Checkpoints that are gone with the process.
+    #[error(
+        "--checkpoints memory:// is gone with the process: the next start would begin anew, and put out again what is out already; \
+         give it a folder (file:///path or a plain path) or s3://bucket/prefix"
+    )]
+    CheckpointsInMemory,
     /// There is nothing to go back to.
     #[error("--rewind needs --restore URL#id, which names the checkpoint to go back to")]
     RewindWithoutCheckpoint,

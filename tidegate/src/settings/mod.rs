@@ -24,7 +24,6 @@ pub use self::error::SettingsError;
 pub use self::file::SettingsFileError;
 pub use self::layers::{EffectiveSetting, Origin, RunSettings};
 pub use self::restart::{Restart, RestartError};
-pub(crate) use self::restore::local_folder;
 pub use self::restore::{Restore, RestoreError};
 use crate::control::ControlAddress;
 use crate::duration::parse_duration;
@@ -32,6 +31,7 @@ use crate::engine::checkpoint::{CheckpointConfig, CheckpointMode};
 use crate::engine::execution::{ExecutionConfig, RestoreFrom};
 use crate::engine::ids::CheckpointId;
 use crate::engine::jobmanager::RestartStrategy;
+pub(crate) use crate::state::local_folder;
 
 /// The values of the settings, whichever layer they come from. [`RunSettings`] reads them.
 #[derive(Debug, Clone, clap::Args)]
@@ -160,6 +160,9 @@ impl SettingValues {
             (Mode::ExactlyOnce | Mode::AtLeastOnce, None) => return Err(SettingsError::NoCheckpoints),
             (_, Some(url)) if url.trim().is_empty() => return Err(SettingsError::NoCheckpoints),
             _ => {}
+        }
+        if self.checkpoints.as_ref().is_some_and(|url| url.starts_with("memory://")) {
+            return Err(SettingsError::CheckpointsInMemory);
         }
         if self.mode == Mode::None && self.restart.is_some_and(|restart| restart.0 != RestartStrategy::None) {
             return Err(SettingsError::RestartWithoutMode);

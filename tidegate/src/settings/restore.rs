@@ -7,6 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::state::local_folder;
+
 /// Where a run begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Restore {
@@ -48,15 +50,6 @@ impl FromStr for Restore {
     }
 }
 
-/// The folder on local disk that a URL names, if it names one.
-pub(crate) fn local_folder(url: &str) -> Option<PathBuf> {
-    match url.split_once("://") {
-        None => Some(PathBuf::from(url)),
-        Some(("file", path)) => Some(PathBuf::from(path)),
-        Some(_) => None,
-    }
-}
-
 /// Whether both name one folder.
 pub(super) fn same_folder(one: &str, other: &str) -> bool {
     match (local_folder(one), local_folder(other)) {
@@ -89,6 +82,7 @@ mod tests {
     #[test]
     fn one_folder_has_many_names() {
         assert!(same_folder("file:///a/b", "/a/b/"));
+        assert!(same_folder("file:///a/b%20c", "/a/b c"));
         assert!(same_folder("s3://bucket/x/", "s3://bucket/x"));
         assert!(!same_folder("/a/b", "/a/c"));
         assert!(!same_folder("s3://bucket/a", "/bucket/a"));

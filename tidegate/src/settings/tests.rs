@@ -36,6 +36,7 @@ fn settings_are_checked_against_each_other() {
     assert_eq!(check(&[]), Err(SettingsError::NoCheckpoints));
     assert_eq!(check(&["--checkpoints", ""]), Err(SettingsError::NoCheckpoints));
     assert_eq!(check(&["--mode", "none", "--checkpoints", "c"]), Err(SettingsError::CheckpointsWithoutMode));
+    assert_eq!(check(&["--checkpoints", "memory://"]), Err(SettingsError::CheckpointsInMemory));
     assert_eq!(check(&["--checkpoints", "c", "--rewind"]), Err(SettingsError::RewindWithoutCheckpoint));
     assert_eq!(check(&["--mode", "none", "--restore", "c#1"]), Err(SettingsError::RestoreWithoutMode));
     let restart = ["--mode", "none", "--restart", "fixed-delay"];

@@ -20,7 +20,6 @@ use super::kafka_sink::{SharedSlots, lock};
 use crate::kafka::committer_decisions::EndTxnVersion;
 use crate::kafka::transactional_id::TransactionalIds;
 use crate::kafka::wire::{CoordinatorKind, WireClient, WireError};
-use kafka_protocol::messages::ApiKey;
 
 /// The transaction timeout of a producer that only fences: it begins nothing.
 const FENCE_TIMEOUT_MS: i32 = 60_000;
@@ -98,7 +97,7 @@ impl KafkaCommitter {
             Ok(offered) => offered,
             Err(error) => return Ok(Err(error)),
         };
-        let offered = offered.of(ApiKey::EndTxn).unwrap_or(0..=-1);
+        let offered = offered.end_txn();
         let EndTxnVersion(version) = EndTxnVersion::keep(committable.end_txn_version, &offered)?;
         Ok(self.wire.end_txn(id, committable.producer(), true, version).await)
     }

@@ -1,7 +1,7 @@
 //! What librdkafka tells about a producer: confirmed records, failures, who it is.
 //!
-//! The identity (producer id and epoch) is told in statistics only. So is how often `InitProducerId` was sent, and over how many
-//! connections that broke: the library repeats the request by itself, and one without an answer may still arrive.
+//! The identity (producer id and epoch) is told in statistics only. So is how often `InitProducerId` was sent, and how many requests got no
+//! answer: the library repeats the request by itself, and one without an answer may still arrive.
 //!
 //! Owns: the counters. Does not own: the producer. Runs on: the thread that polls.
 
@@ -22,8 +22,16 @@ pub(super) struct SeenProducer {
     pub(super) identity: Producer,
     /// How often `InitProducerId` was sent.
     pub(super) initialised: i64,
-    /// Connections that broke and requests that timed out.
-    pub(super) broken: i64,
+    /// Requests that went out and got no answer, and are not waited for any more: their connection broke. (Told by counters that are
+    /// not read at one moment: only one that stays is one.)
+    pub(super) unanswered: i64,
+}
+
+impl SeenProducer {
+    /// Whether an initialisation may still be on its way to the broker.
+    pub(super) fn may_come_late(&self) -> bool {
+        self.initialised > 1 && self.unanswered > 0
+    }
 }
 
 /// See the module.
@@ -53,10 +61,15 @@ struct Eos {
 
 #[derive(Deserialize)]
 struct BrokerStatistics {
+    /// Requests sent.
     #[serde(default)]
-    req_timeouts: i64,
+    tx: i64,
+    /// Answers received.
     #[serde(default)]
-    disconnects: i64,
+    rx: i64,
+    /// Requests that wait for their answers.
+    #[serde(default)]
+    waitresp_cnt: i64,
     #[serde(default)]
     req: BTreeMap<String, i64>,
 }
@@ -69,7 +82,7 @@ impl Statistics {
         Some(SeenProducer {
             identity: Producer { id: eos.producer_id, epoch: eos.producer_epoch },
             initialised: brokers().filter_map(|broker| broker.req.get("InitProducerId")).sum(),
-            broken: brokers().map(|broker| broker.req_timeouts + broker.disconnects).sum(),
+            unanswered: brokers().map(|broker| broker.tx - broker.rx - broker.waitresp_cnt).sum(),
         })
     }
 }
@@ -161,9 +174,13 @@ mod tests {
     #[test]
     fn who_a_producer_is_and_how_often_it_asked_is_read_from_statistics() {
         let json = r#"{"name": "x", "eos": {"producer_id": 7, "producer_epoch": 3, "txn_state": "Ready"}, "brokers": {
-            "a:1/1": {"req_timeouts": 1, "disconnects": 0, "req": {"InitProducerId": 1, "Produce": 5}},
-            "b:1/2": {"req_timeouts": 0, "disconnects": 2, "req": {"InitProducerId": 1}}}}"#;
+            "a:1/1": {"tx": 9, "rx": 7, "waitresp_cnt": 1, "req": {"InitProducerId": 1, "Produce": 5}},
+            "b:1/2": {"tx": 3, "rx": 3, "waitresp_cnt": 0, "req": {"InitProducerId": 1}}}}"#;
+        let seen = told(json).unwrap();
         let identity = Producer { id: 7, epoch: 3 };
-        assert_eq!(told(json), Some(SeenProducer { identity, initialised: 2, broken: 3 }));
+        assert_eq!(seen, SeenProducer { identity, initialised: 2, unanswered: 1 });
+        assert!(seen.may_come_late(), "one of two initialisations may be the request without an answer");
+        assert!(!SeenProducer { initialised: 1, ..seen }.may_come_late(), "what was sent once was answered");
+        assert!(!SeenProducer { unanswered: 0, ..seen }.may_come_late(), "refused for now, and asked again");
     }
 }

@@ -92,8 +92,8 @@ pub enum KafkaSinkError {
     },
     /// An initialisation may still be on its way.
     #[error(
-        "the initialisation of the transactional id {id} was sent {sent} times over connections that broke; one without an answer \
-         could still abort what is written under it, so that it is not used"
+        "the initialisation of the transactional id {id} was sent {sent} times, and a request got no answer: it could still abort \
+         what is written under this id, so that it is not used"
     )]
     InitialisedTwice {
         /// The id.

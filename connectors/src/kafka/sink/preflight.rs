@@ -81,6 +81,6 @@ async fn refuse_old(wire: &mut WireClient, broker: &ClusterBroker) -> Result<(),
             return Err(KafkaSinkError::Wire { doing: doing(), source });
         }
     }
-    EndTxnVersion::choose(&offered.of(ApiKey::EndTxn).unwrap_or(0..=-1))?;
+    EndTxnVersion::choose(&offered.end_txn())?;
     Ok(())
 }

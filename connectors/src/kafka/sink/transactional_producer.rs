@@ -2,8 +2,8 @@
 //!
 //! librdkafka repeats an `InitProducerId` without an answer by itself, and a late one aborts what was written meanwhile
 //! (see [`tidegate_engine::broker::initialisation`]). So it is bounded: a request may stay without an answer for longer than the whole
-//! initialisation may take, which rules out a repetition for lateness; and one that was repeated because a connection broke is found in
-//! the statistics, and its producer is not used.
+//! initialisation may take, which rules out a repetition for lateness; and when a connection broke, so that a repeated one has no answer,
+//! the statistics show it, and the producer is not used.
 //!
 //! Owns: making one, its identity, its end. Does not own: which id (see [`super::writer`]). Runs on: threads that may block.
 
@@ -29,6 +29,8 @@ const STATISTICS_MS: u64 = 50;
 const KEEP: Duration = Duration::from_millis(500);
 /// Looks for the identity.
 const LOOKS_MAX: u32 = 200;
+/// Looks whether an answer is really missing: some statistics long.
+const LATE_LOOKS: u32 = 20;
 /// Each for so long.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -124,7 +126,11 @@ fn initialised(
         let found = "its statistics tell no producer id".to_owned();
         return Err(KafkaSinkError::NoIdentity { id: id.to_owned(), found });
     };
-    if seen.initialised > 1 && seen.broken > 0 {
+    let may_come_late = |_| {
+        producer.poll(LOOK);
+        producer.client().context().seen().is_none_or(|seen| seen.may_come_late())
+    };
+    if seen.may_come_late() && (0..LATE_LOOKS).all(may_come_late) {
         return Err(KafkaSinkError::InitialisedTwice { id: id.to_owned(), sent: seen.initialised });
     }
     producer.begin_transaction().map_err(failed)?;

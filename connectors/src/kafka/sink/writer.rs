@@ -9,7 +9,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kafka_protocol::messages::ApiKey;
 use tidegate_engine::api::{ConnectorError, TwoPhaseContext, TwoPhaseWriter};
 use tidegate_engine::broker::{BrokerCommittable, ProducerSlot};
 use tidegate_engine::element::Batch;
@@ -180,7 +179,7 @@ impl<T> KafkaWriter<T> {
         let offered = self.wire.offered_by_coordinator(id).await;
         let doing = || format!("asking the coordinator of {id} what it offers");
         let offered = offered.map_err(|source| KafkaSinkError::Wire { doing: doing(), source })?;
-        Ok(EndTxnVersion::choose(&offered.of(ApiKey::EndTxn).unwrap_or(0..=-1))?.0)
+        Ok(EndTxnVersion::choose(&offered.end_txn())?.0)
     }
 
     async fn prepare_open(

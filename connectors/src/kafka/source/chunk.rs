@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use tidegate_engine::api::SourceOutput;
 use tidegate_engine::element::EventTime;
 
-use super::{KafkaSourceError, KafkaSplit};
+use super::KafkaSourceError;
+use super::reader::OpenSplit;
 
 /// What a consumer's thread sends.
 pub(super) enum Fetched<T> {
@@ -28,6 +29,8 @@ pub(super) struct Run {
     pub(super) records: usize,
     /// Position behind the run: behind what was left out, and behind transaction markers, too.
     pub(super) position: i64,
+    /// Whether the partition had nothing more behind it.
+    pub(super) caught_up: bool,
 }
 
 /// Records of several partitions, run by run.
@@ -51,11 +54,12 @@ impl<T> Chunk<T> {
     /// Everything of `partition` before `position` is in this chunk or was before it.
     pub(super) fn move_to(&mut self, partition: i32, position: i64) -> &mut Run {
         if self.runs.last().is_none_or(|run| run.partition != partition) {
-            self.runs.push(Run { partition, records: 0, position });
+            self.runs.push(Run { partition, records: 0, position, caught_up: false });
         }
         let last = self.runs.len() - 1;
         let run = &mut self.runs[last];
         run.position = position;
+        run.caught_up = false;
         run
     }
 
@@ -90,14 +94,24 @@ impl<T> ChunkInHand<T> {
         }
     }
 
-    /// Hands out as much as there is room for and moves the splits behind it. `true`: nothing is left.
+    /// Records that are left.
+    pub(super) fn left(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Hands out as much as there is room for, at most `most`, and moves the splits behind it. `true`: nothing is left.
     pub(super) fn hand_out(
         &mut self,
+        mut most: usize,
         output: &mut SourceOutput<T>,
-        splits: &mut BTreeMap<i32, KafkaSplit>,
+        splits: &mut BTreeMap<i32, OpenSplit>,
     ) -> bool {
         while let Some(run) = &mut self.run {
-            let count = run.records.min(output.room());
+            let count = run.records.min(output.room()).min(most);
+            most -= count;
+            if count > 0 {
+                output.records_of(run.partition.unsigned_abs());
+            }
             for (record, time) in self.records.by_ref().zip(self.times.by_ref()).take(count) {
                 output.emit_at(record, time);
             }
@@ -105,8 +119,9 @@ impl<T> ChunkInHand<T> {
             let last = count.checked_sub(1).and_then(|skipped| self.offsets.nth(skipped));
             let position = if run.records == 0 { Some(run.position) } else { last.map(|offset| offset + 1) };
             if let (Some(split), Some(position)) = (splits.get_mut(&run.partition), position) {
-                split.next_offset = position;
-                split.records += count as u64;
+                split.split.next_offset = position;
+                split.split.records += count as u64;
+                split.caught_up = run.records == 0 && run.caught_up;
             }
             if run.records > 0 {
                 return false;
@@ -120,8 +135,9 @@ impl<T> ChunkInHand<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kafka::KafkaSplit;
 
-    fn splits() -> BTreeMap<i32, KafkaSplit> {
+    fn splits() -> BTreeMap<i32, OpenSplit> {
         let split = |partition| KafkaSplit {
             topic_id: "id".to_owned(),
             partition,
@@ -129,11 +145,11 @@ mod tests {
             stop_offset: None,
             records: 0,
         };
-        (0..2).map(|partition| (partition, split(partition))).collect()
+        (0..2).map(|partition| (partition, OpenSplit { split: split(partition), caught_up: false })).collect()
     }
 
-    fn positions(splits: &BTreeMap<i32, KafkaSplit>) -> Vec<i64> {
-        splits.values().map(|split| split.next_offset).collect()
+    fn positions(splits: &BTreeMap<i32, OpenSplit>) -> Vec<i64> {
+        splits.values().map(|split| split.split.next_offset).collect()
     }
 
     #[test]
@@ -147,10 +163,10 @@ mod tests {
             let (mut hand, mut splits, mut seen) = (ChunkInHand::of(chunk), splits(), Vec::new());
             loop {
                 let mut output = SourceOutput::with_room(room);
-                let done = hand.hand_out(&mut output, &mut splits);
+                let done = hand.hand_out(usize::MAX, &mut output, &mut splits);
                 seen.extend(output.take().values);
                 for (partition, offset) in [(0, 4), (0, 7), (1, 2), (0, 9)] {
-                    let read = splits[&partition].next_offset > offset;
+                    let read = splits[&partition].split.next_offset > offset;
                     assert_eq!(
                         read,
                         seen.contains(&(partition, offset)),
@@ -162,7 +178,7 @@ mod tests {
                 }
             }
             assert_eq!(positions(&splits), [12, 3]);
-            assert_eq!(splits[&0].records, 3);
+            assert_eq!(splits[&0].split.records, 3);
         }
     }
 
@@ -174,10 +190,10 @@ mod tests {
         chunk.push(0, 5, EventTime(0), ());
         let (mut hand, mut splits) = (ChunkInHand::of(chunk), splits());
         let mut output = SourceOutput::with_room(1);
-        assert!(!hand.hand_out(&mut output, &mut splits));
+        assert!(!hand.hand_out(usize::MAX, &mut output, &mut splits));
         assert_eq!(positions(&splits)[0], 1, "what was left out is left out again, not lost");
         let mut output = SourceOutput::with_room(1);
-        assert!(hand.hand_out(&mut output, &mut splits));
+        assert!(hand.hand_out(usize::MAX, &mut output, &mut splits));
         assert_eq!(positions(&splits)[0], 6);
     }
 
@@ -186,7 +202,7 @@ mod tests {
         let mut chunk = Chunk::<()>::with_capacity(0);
         chunk.move_to(1, 8);
         let mut splits = splits();
-        assert!(ChunkInHand::of(chunk).hand_out(&mut SourceOutput::with_room(4), &mut splits));
+        assert!(ChunkInHand::of(chunk).hand_out(usize::MAX, &mut SourceOutput::with_room(4), &mut splits));
         assert_eq!(positions(&splits), [0, 8]);
     }
 }

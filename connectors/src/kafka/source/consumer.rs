@@ -33,6 +33,8 @@ const CHUNK_RECORDS: usize = 1_024;
 const CHUNK_POLLS: usize = 8 * CHUNK_RECORDS;
 /// Bytes of keys and values in a chunk; the last record may overshoot it.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Records between two looks for commands.
+const POLLS_BETWEEN_LOOKS: usize = 64;
 /// How long a poll waits for a record before commands are looked at.
 const IDLE_POLL: Duration = Duration::from_millis(20);
 
@@ -148,8 +150,10 @@ impl<T> ConsumerLoop<T> {
     }
 
     fn step(&mut self) -> Result<(), Exit> {
-        self.take_commands()?;
-        self.check_outage()?;
+        if self.chunk_polls.is_multiple_of(POLLS_BETWEEN_LOOKS) {
+            self.take_commands()?;
+            self.check_outage()?;
+        }
         match self.poll() {
             Polled::Nothing if self.chunk_polls > 0 => self.send(),
             Polled::Nothing => Ok(()),
@@ -263,7 +267,7 @@ impl<T> ConsumerLoop<T> {
         let position = lane.position;
         let finished = lane.is_finished();
         self.settings.counters.note_end(partition, position);
-        self.chunk.move_to(partition, position);
+        self.chunk.move_to(partition, position).caught_up = true;
         self.chunk_polls += 1;
         if finished { self.finish(partition) } else { Ok(()) }
     }

@@ -18,6 +18,7 @@ use super::{
     BadRecord, KafkaCounters, KafkaEnumerator, KafkaReader, KafkaRecord, KafkaSourceError, KafkaSplit,
 };
 use crate::kafka::KafkaConfig;
+use crate::rate::SharedRate;
 
 /// How often the topic is looked at for new partitions, if nothing else is said.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(10);
@@ -76,6 +77,7 @@ impl<T> KafkaSource<T> {
             bad_record: BadRecord::default(),
             longest_outage: LONGEST_OUTAGE,
             counters: KafkaCounters::default(),
+            rate: None,
         };
         Self { settings: Arc::new(settings), deserialize: Arc::new(deserialize) }
     }
@@ -145,6 +147,12 @@ impl<T> KafkaSource<T> {
     #[must_use]
     pub fn longest_outage(self, outage: Duration) -> Self {
         self.set(|settings| settings.longest_outage = outage)
+    }
+
+    /// At most so many records a second over all readers in the process.
+    #[must_use]
+    pub fn rate_per_second(self, records: u64) -> Self {
+        self.set(|settings| settings.rate = Some(SharedRate::per_second(records)))
     }
 
     /// Counts and lag. Clones of the source share the counters, so ask before giving the source away.

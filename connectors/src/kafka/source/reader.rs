@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use tidegate_engine::api::{ConnectorContext, ConnectorError, ReadStatus, SourceOutput, SplitReader};
+use tidegate_engine::element::SplitStanding;
 use tidegate_engine::ids::CheckpointId;
 use tidegate_engine::io::IoGone;
 use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
@@ -18,6 +19,7 @@ use super::fetcher::Fetcher;
 use super::kafka_source::Deserialize;
 use super::settings::KafkaSourceSettings;
 use super::{KafkaSourceError, KafkaSplit};
+use crate::rate::Grant;
 
 /// Chunks that may wait for the slot.
 const CHUNKS_WAITING: usize = 4;
@@ -31,13 +33,30 @@ pub struct KafkaReader<T> {
     settings: Arc<KafkaSourceSettings>,
     deserialize: Deserialize<T>,
     context: ConnectorContext,
-    splits: BTreeMap<i32, KafkaSplit>,
+    splits: BTreeMap<i32, OpenSplit>,
     fetching: Option<Fetching<T>>,
     in_hand: Option<ChunkInHand<T>>,
     failure: Option<KafkaSourceError>,
     /// Positions in the newest checkpoints that are not complete yet.
     snapshots: VecDeque<(CheckpointId, BTreeMap<i32, i64>)>,
     restored_records: u64,
+}
+
+/// A split that is read.
+pub(super) struct OpenSplit {
+    pub(super) split: KafkaSplit,
+    /// Whether everything that the partition had was handed out, when it was last heard of.
+    pub(super) caught_up: bool,
+}
+
+impl OpenSplit {
+    fn standing(&self) -> SplitStanding {
+        match (self.split.is_finished(), self.caught_up) {
+            (true, _) => SplitStanding::Ended,
+            (false, true) => SplitStanding::CaughtUp,
+            (false, false) => SplitStanding::Reading,
+        }
+    }
 }
 
 /// The reader's ends of its channels.
@@ -101,7 +120,7 @@ impl<T: Send + 'static> KafkaReader<T> {
                 Ok(Fetched::Bounds(bounds)) => {
                     for (partition, stop) in bounds {
                         if let Some(split) = self.splits.get_mut(&partition) {
-                            split.stop_offset = stop;
+                            split.split.stop_offset = stop;
                         }
                     }
                 }
@@ -117,14 +136,14 @@ impl<T: Send + 'static> KafkaReader<T> {
 
     fn note_progress(&self, records: usize) {
         self.settings.counters.count_records(records as u64);
-        for split in self.splits.values() {
+        for OpenSplit { split, .. } in self.splits.values() {
             self.settings.counters.note_position(split.partition, split.next_offset);
         }
     }
 
     /// Whether everything that is bounded was read. Splits whose bounds are still being found out are not.
     fn is_idle(&self) -> bool {
-        self.in_hand.is_none() && self.splits.values().all(KafkaSplit::is_finished)
+        self.in_hand.is_none() && self.splits.values().all(|open| open.split.is_finished())
     }
 }
 
@@ -155,7 +174,7 @@ impl<T: Send + 'static> SplitReader for KafkaReader<T> {
         for split in &splits {
             self.restored_records += split.records;
             self.settings.counters.note_position(split.partition, split.next_offset);
-            self.splits.insert(split.partition, split.clone());
+            self.splits.insert(split.partition, OpenSplit { split: split.clone(), caught_up: false });
         }
         self.fetch(splits);
         Ok(())
@@ -163,21 +182,39 @@ impl<T: Send + 'static> SplitReader for KafkaReader<T> {
 
     fn poll(&mut self, output: &mut SourceOutput<T>) -> Result<ReadStatus, ConnectorError> {
         let room = output.room();
-        let mut moved = false;
+        let (mut moved, mut due) = (false, None);
         while output.room() > 0 {
             self.refill();
             let Some(chunk) = &mut self.in_hand else { break };
+            let mut most = output.room();
+            if let Some(rate) = self.settings.rate.as_ref().filter(|_| chunk.left() > 0) {
+                match rate.grant(self.context.clock.now(), most.min(chunk.left())) {
+                    Grant::Records(records) => most = records,
+                    Grant::Wait(moment) => {
+                        due = Some(moment);
+                        break;
+                    }
+                }
+            }
             moved = true;
-            if chunk.hand_out(output, &mut self.splits) {
+            if chunk.hand_out(most, output, &mut self.splits) {
                 self.in_hand = None;
             }
         }
         let records = room - output.room();
+        if output.wants_splits() {
+            for (partition, open) in &self.splits {
+                output.note_split(partition.unsigned_abs(), open.standing());
+            }
+        }
         if moved {
             self.note_progress(records);
         }
         if records > 0 {
             return Ok(ReadStatus::More);
+        }
+        if due.is_some() {
+            return Ok(ReadStatus::Pending(due));
         }
         // What was read before goes out first.
         if let Some(error) = self.failure.take() {
@@ -187,7 +224,11 @@ impl<T: Send + 'static> SplitReader for KafkaReader<T> {
     }
 
     fn snapshot(&self) -> Vec<KafkaSplit> {
-        self.splits.values().cloned().collect()
+        self.splits.values().map(|open| open.split.clone()).collect()
+    }
+
+    fn tells_splits(&self) -> bool {
+        true
     }
 
     /// Records handed out; those that were left out do not count.
@@ -199,7 +240,8 @@ impl<T: Send + 'static> SplitReader for KafkaReader<T> {
         if self.settings.group.is_none() {
             return;
         }
-        let positions = self.splits.values().map(|split| (split.partition, split.next_offset)).collect();
+        let positions =
+            self.splits.values().map(|open| (open.split.partition, open.split.next_offset)).collect();
         self.snapshots.push_back((id, positions));
         if self.snapshots.len() > SNAPSHOTS_REMEMBERED {
             self.snapshots.pop_front();

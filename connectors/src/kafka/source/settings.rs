@@ -11,6 +11,7 @@ use tidegate_engine::api::ConnectorError;
 use super::offsets::{StartingOffsets, StoppingOffsets};
 use super::{BadRecord, KafkaCounters, KafkaSourceError};
 use crate::kafka::config::{ClientRole, KafkaConfig, validate_topic};
+use crate::rate::SharedRate;
 
 /// Kilobytes that librdkafka may keep for one reader before it stops fetching.
 const QUEUED_KBYTES_MAX: &str = "16384";
@@ -39,6 +40,8 @@ pub(super) struct KafkaSourceSettings {
     pub(super) bad_record: BadRecord,
     pub(super) longest_outage: Duration,
     pub(super) counters: KafkaCounters,
+    /// `None`: as fast as it goes.
+    pub(super) rate: Option<SharedRate>,
 }
 
 impl KafkaSourceSettings {
@@ -65,6 +68,9 @@ impl KafkaSourceSettings {
                 "a Kafka source shall begin where its group stands, but has no group",
                 "name it with .group(..)",
             );
+        }
+        if self.rate.as_ref().is_some_and(|rate| rate.records_per_second() == 0) {
+            return refused("a rate of 0 records a second never ends", "give a rate, or leave it away");
         }
         if self.group.as_ref().is_some_and(String::is_empty) {
             return refused(

@@ -33,6 +33,11 @@ impl OfferedVersions {
         self.0.get(&(key as i16)).map(|(oldest, newest)| *oldest..=*newest)
     }
 
+    /// Of `EndTxn`; no version that there is, if it is not offered.
+    pub fn end_txn(&self) -> RangeInclusive<i16> {
+        self.of(ApiKey::EndTxn).unwrap_or(-1..=-1)
+    }
+
     /// The newest version that is offered and known.
     pub(super) fn choose(&self, key: ApiKey, known: &RangeInclusive<i16>) -> Option<i16> {
         let (oldest, newest) = self.0.get(&(key as i16))?;

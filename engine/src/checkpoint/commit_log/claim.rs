@@ -4,12 +4,15 @@
 //! [`crate::checkpoint::restore_check`]): the caller checks between [`LogClient::survey`] and [`LogClient::claim`], since
 //! refusals are decided before the claim is written. Runs on: the I/O side.
 
+use std::collections::BTreeSet;
+
 use tidegate_state::fault_point;
 
-use super::client::LogClient;
+use super::client::{LISTINGS_AGAIN_MAX, LogClient};
 use super::decide::{AfterClaim, ReadBack, decide_after_claim, lineage_of};
 use super::entry::{ClaimBase, EntryBody, LogEntry, Nonce, NonceSource};
 use super::error::LogError;
+use super::gaps::Gap;
 use super::identity::START_TRIES_MAX;
 use super::listing::{Listing, RestorePoint};
 use super::retry::Pauses;
@@ -78,9 +81,15 @@ impl<S: LogStore> LogClient<S> {
     /// Looks at what a claim with this base would restore.
     ///
     /// # Errors
-    /// [`LogError::AlreadyFinished`] for `Latest` on a finished job, [`LogError::BaseMissing`], or an unreadable log.
+    /// [`LogError::AlreadyFinished`] for `Latest` on a finished job, [`LogError::BaseMissing`], [`LogError::NotWhole`] for `Latest`, or
+    /// an unreadable log.
     pub async fn survey(&self, base: ClaimBase) -> Result<Survey, LogError> {
-        let listing = self.listing(None).await?;
+        let mut listing = self.listing(None).await?;
+        if base == ClaimBase::Latest {
+            // What has finished has no newest checkpoint to look for.
+            self.restored(&listing, listing.restore_point(listing.highest()))?;
+            listing = self.whole(listing, |listing| listing.gaps(&BTreeSet::new())).await?;
+        }
         let restored = match base {
             ClaimBase::None => None,
             ClaimBase::Latest => self.restored(&listing, listing.restore_point(listing.highest()))?,
@@ -98,10 +107,68 @@ impl<S: LogStore> LogClient<S> {
     /// # Errors
     /// As [`LogClient::survey`], and if the checkpoint is unknown, not on the line or not retained.
     pub async fn survey_rewind(&self, checkpoint: CheckpointId) -> Result<(Survey, Rewind), LogError> {
-        let listing = self.listing(None).await?;
-        let rewind = validate_rewind(&listing, checkpoint, self.url())?;
+        let mut listing = self.listing(None).await?;
+        let mut rewind = validate_rewind(&listing, checkpoint, self.url())?;
+        if listing.checkpoints().last().is_some_and(|newest| newest.number != rewind.target.number) {
+            // A claim that is gone may have passed the target over.
+            listing = self.whole(listing, |listing| listing.claims_gone(&BTreeSet::new())).await?;
+            rewind = validate_rewind(&listing, checkpoint, self.url())?;
+        }
         let base = ClaimBase::Entry(rewind.target.number);
         Ok((Survey { listing, base, restored: Some(rewind.target.clone()) }, rewind))
+    }
+
+    /// Refuses if `gaps` shows something in two listings, one after the other; what only one shows, a living cleaner has done while it
+    /// was read.
+    async fn whole(
+        &self,
+        mut listing: Listing,
+        gaps: impl Fn(&Listing) -> Vec<Gap> + Send,
+    ) -> Result<Listing, LogError> {
+        let mut found = gaps(&listing);
+        for _ in 0..LISTINGS_AGAIN_MAX {
+            if found.is_empty() {
+                return Ok(listing);
+            }
+            listing = self.listing(Some(&listing)).await?;
+            let again = gaps(&listing);
+            if again == found {
+                let newest = listing.checkpoints().last().map(|c| c.id());
+                return Err(LogError::NotWhole {
+                    folder: self.url().to_owned(),
+                    gap: found.remove(0),
+                    newest,
+                });
+            }
+            found = again;
+        }
+        Err(LogError::Restless { folder: self.url().to_owned(), tries: LISTINGS_AGAIN_MAX })
+    }
+
+    /// Paths of everything in the folder. Listed before the log, they must be of attempts whose claims stand (see
+    /// [`LogClient::check_files`]).
+    ///
+    /// # Errors
+    /// [`LogError::Store`].
+    pub async fn files(&self) -> Result<Vec<String>, LogError> {
+        self.store.list("").await.map_err(|source| self.failed("list", "", source))
+    }
+
+    /// Whether a file is of an attempt above the log: the next claim could get the number of one that is gone, and its transactions the
+    /// names of that one's.
+    ///
+    /// # Errors
+    /// [`LogError::NotWhole`].
+    pub fn check_files(&self, survey: &Survey, files: &[String]) -> Result<(), LogError> {
+        let paths = files.iter().map(String::as_str);
+        let gone = survey.listing.claims_gone_by_files(&BTreeSet::new(), paths);
+        match gone.into_iter().find(|gap| gap.entry() > survey.listing.highest()) {
+            None => Ok(()),
+            Some(gap) => {
+                let newest = survey.listing.checkpoints().last().map(|c| c.id());
+                Err(LogError::NotWhole { folder: self.url().to_owned(), gap, newest })
+            }
+        }
     }
 
     /// Claims the job at the number above what the survey listed. `nonce` is fresh for each call.

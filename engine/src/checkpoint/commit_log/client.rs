@@ -13,6 +13,7 @@ use super::bytes::{ENTRY_MAGIC, open, seal};
 use super::decide::{PutAnswer, ReadBack, decide_after_put, read_back};
 use super::entry::{EntryBody, FOLDER, LogEntry, Nonce, number_in, path_of};
 use super::error::LogError;
+use super::identity::read_id;
 use super::listing::Listing;
 use super::retry::Pauses;
 use super::store::{LogStore, PutResult};
@@ -25,7 +26,7 @@ use crate::mutation::{Mutation, on};
 const LAST_SWEEP_TRIES_MAX: u32 = 8;
 
 /// A listing from which entries vanish while it is read is made anew, so often at most.
-const LISTINGS_AGAIN_MAX: u32 = 16;
+pub(super) const LISTINGS_AGAIN_MAX: u32 = 16;
 
 /// How a put of an entry ended. There is no third way: a put whose outcome is unknown is not over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,11 @@ pub enum Settled {
     Ours,
     /// Another attempt's entry stands there: stop everything, publish nothing more.
     Fenced,
+    /// The folder is not the one that was claimed: `log/id` is gone, or another log's. Nothing that stands in it says anything.
+    Replaced {
+        /// What `log/id` is instead, for people.
+        found: &'static str,
+    },
     /// Only under [`Mutation::UncertainPutIsFailure`].
     #[cfg(feature = "mutations")]
     TakenAsFailed,
@@ -104,8 +110,41 @@ impl<S: LogStore> LogClient<S> {
         Ok(entries.into_iter().collect())
     }
 
-    /// Puts an entry at `number` and does not return before the outcome is certain, however long that takes.
+    /// Puts an entry at `number` and does not return before the outcome is certain, however long that takes. That it stands is certain
+    /// only if `log/id` is still there afterwards: a folder that was deleted is made anew by the put itself.
     pub async fn append(&self, number: EntryNumber, entry: LogEntry) -> Settled {
+        // Not in a folder that is another one's. A store that is away now is asked again after the put.
+        if let Ok(Some(found)) = self.replaced().await {
+            return Settled::Replaced { found };
+        }
+        let settled = self.append_here(number, entry).await;
+        let mut pauses = Pauses::default();
+        loop {
+            match self.replaced().await {
+                Ok(None) => return settled,
+                Ok(Some(found)) => return Settled::Replaced { found },
+                // Whoever does not own the job stops at once.
+                Err(_) if settled != Settled::Ours => return settled,
+                Err(error) => {
+                    tracing::warn!(%error, "whether the folder is still the same is not settled yet")
+                }
+            }
+            self.io.sleep(pauses.next()).await;
+        }
+    }
+
+    /// What `log/id` is now, for people; `None`: what it was.
+    pub(super) async fn replaced(&self) -> Result<Option<&'static str>, LogError> {
+        Ok(match read_id(&self.store).await {
+            Ok(Some((_, log_id))) if log_id == self.log_id => None,
+            Ok(Some(_)) => Some("is that of another log"),
+            Ok(None) => Some("is gone"),
+            Err(LogError::Unreadable { .. }) => Some("cannot be read any more"),
+            Err(error) => return Err(error),
+        })
+    }
+
+    async fn append_here(&self, number: EntryNumber, entry: LogEntry) -> Settled {
         let mut number = number;
         if on(Mutation::NumbersFromListing)
             && let Ok(listing) = self.listing(None).await

@@ -171,6 +171,132 @@ fn a_start_whose_survey_is_old_meets_the_faster_one_and_claims_above_it() {
     });
 }
 
+/// Entries 1 (claim), 4 to 6 (checkpoints 3 to 5; 2 and 3 are cleaned), each keeping two.
+async fn cleaned(storage: &CheckpointStorage) -> (LogClient, Claimed) {
+    let client = open(storage, "orders", 1).await.unwrap();
+    let a = claim(&client, ClaimBase::Latest, 2).await.unwrap();
+    for (number, kept) in [(2, vec![]), (3, vec![2]), (4, vec![2, 3]), (5, vec![3, 4]), (6, vec![4, 5])] {
+        assert_eq!(append(&client, &a, number, checkpoint(&a, number - 1, &kept)).await, Settled::Ours);
+    }
+    for cleaned in [2, 3] {
+        storage.delete(&super::path_of(EntryNumber(cleaned))).await.unwrap();
+    }
+    (client, a)
+}
+
+#[test]
+fn a_start_does_not_go_back_silently_when_the_newest_entry_is_gone() {
+    let storage = CheckpointStorage::open("memory://").unwrap();
+    run(async {
+        let (client, _) = cleaned(&storage).await;
+        assert_eq!(client.survey(ClaimBase::Latest).await.unwrap().restored.unwrap().number, EntryNumber(6));
+        storage.delete(&super::path_of(EntryNumber(6))).await.unwrap();
+        let refused = claim(&client, ClaimBase::Latest, 3).await.unwrap_err();
+        assert!(matches!(refused, LogError::NotWhole { newest: Some(CheckpointId(4)), .. }), "{refused}");
+        assert!(refused.to_string().contains("--restore 'memory://#4' --rewind"), "{refused}");
+        assert_eq!(client.listing(None).await.unwrap().highest(), EntryNumber(5), "nothing was claimed");
+        // Who knows what that costs goes on, and whoever comes after is not asked again.
+        let (survey, _) = client.survey_rewind(CheckpointId(4)).await.unwrap();
+        assert!(matches!(client.claim(&survey, Nonce(9)).await.unwrap(), ClaimOutcome::Claimed(_)));
+        let next = claim(&client, ClaimBase::Latest, 4).await.unwrap();
+        assert_eq!((next.attempt, next.restored.unwrap().number), (AttemptId(7), EntryNumber(5)));
+    });
+}
+
+#[test]
+fn a_rewind_does_not_pass_a_claim_that_is_gone() {
+    let storage = CheckpointStorage::open("memory://").unwrap();
+    run(async {
+        let (client, _) = cleaned(&storage).await;
+        storage.delete(&super::path_of(EntryNumber(1))).await.unwrap();
+        assert!(client.survey_rewind(CheckpointId(5)).await.is_ok(), "the newest one is on every line");
+        let refused = client.survey_rewind(CheckpointId(4)).await.unwrap_err();
+        assert!(matches!(refused, LogError::NotWhole { .. }), "{refused}");
+    });
+}
+
+#[test]
+fn files_of_an_attempt_above_the_log_keep_its_number_from_being_given_again() {
+    let storage = CheckpointStorage::open("memory://").unwrap();
+    run(async {
+        let (client, _) = cleaned(&storage).await;
+        for (path, fits) in [("5-1/a", true), ("6-7/a", false)] {
+            storage.put(path, b"left".as_slice().into()).await.unwrap();
+            let files = client.files().await.unwrap();
+            let survey = client.survey(ClaimBase::Latest).await.unwrap();
+            assert_eq!(client.check_files(&survey, &files).is_ok(), fits, "{path}");
+        }
+    });
+}
+
+#[test]
+fn an_entry_in_a_folder_that_was_deleted_or_replaced_completes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ck");
+    let storage = CheckpointStorage::open(path.to_str().unwrap()).unwrap();
+    run(async {
+        let (client, a) = cleaned(&storage).await;
+        std::fs::remove_dir_all(&path).unwrap();
+        let gone = append(&client, &a, 7, checkpoint(&a, 6, &[5, 6])).await;
+        assert_eq!(gone, Settled::Replaced { found: "is gone" });
+        assert!(!path.join("log").exists(), "nothing is made anew");
+        let other = open(&storage, "orders", 77).await.unwrap();
+        let replaced = append(&client, &a, 7, checkpoint(&a, 6, &[5, 6])).await;
+        assert!(matches!(replaced, Settled::Replaced { .. }), "{replaced:?}");
+        assert_eq!(other.listing(None).await.unwrap().highest(), EntryNumber(0), "nothing in another's log");
+        let io: SharedIo = Arc::new(NoPause);
+        let (job, log_id) = (client.job.clone(), client.log_id.clone());
+        let restart = LogClient::reopen(storage.clone(), io, job, log_id).await.map(|_| ()).unwrap_err();
+        assert!(matches!(restart, LogError::FolderReplaced { .. }), "{restart}");
+    });
+}
+
+#[test]
+fn an_entry_whose_put_made_the_deleted_folder_anew_completes_nothing() {
+    let storage = CheckpointStorage::open("memory://").unwrap();
+    run(async {
+        let (client, a) = cleaned(&storage).await;
+        let (io, log_id, job) = (Arc::clone(&client.io), client.log_id.clone(), client.job.clone());
+        let deleting = LogClient { store: DeletedUnderPuts(storage.clone()), io, job, log_id };
+        let number = EntryNumber(7);
+        let entry = LogEntry {
+            attempt: a.attempt,
+            nonce: a.nonce.of_entry(number),
+            body: checkpoint(&a, 6, &[5, 6]),
+        };
+        assert_eq!(deleting.append(number, entry).await, Settled::Replaced { found: "is gone" });
+    });
+}
+
+/// A store whose folder is deleted just before each put.
+#[derive(Clone)]
+struct DeletedUnderPuts(CheckpointStorage);
+
+impl LogStore for DeletedUnderPuts {
+    fn url(&self) -> &str {
+        LogStore::url(&self.0)
+    }
+
+    async fn create(&self, path: &str, bytes: Bytes) -> Result<PutResult, StoreError> {
+        for path in LogStore::list(&self.0, "").await? {
+            LogStore::delete(&self.0, &path).await?;
+        }
+        LogStore::create(&self.0, path, bytes).await
+    }
+
+    async fn get(&self, path: &str) -> Result<Option<Bytes>, StoreError> {
+        LogStore::get(&self.0, path).await
+    }
+
+    async fn list(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        LogStore::list(&self.0, folder).await
+    }
+
+    async fn delete(&self, path: &str) -> Result<(), StoreError> {
+        LogStore::delete(&self.0, path).await
+    }
+}
+
 /// A store in which every entry is cleaned between its listing and its reading, because others come all the time.
 #[derive(Clone)]
 struct Restless(CheckpointStorage);

@@ -3,6 +3,7 @@
 //! Owns: the errors. Does not own: being fenced, which is an outcome and no error (see [`super::Settled`]). Runs on: plain data.
 
 use super::bytes::EnvelopeError;
+use super::gaps::Gap;
 use super::store::StoreError;
 use crate::ids::{CheckpointId, EntryNumber, JobName};
 
@@ -48,6 +49,34 @@ pub enum LogError {
         folder: String,
         /// How often it was read.
         tries: u32,
+    },
+    /// Something was deleted that a start must know.
+    #[error(
+        "the log in {folder} is not whole: {gap}. A start from what is left may put out again what is out already\n  \
+         help: bring log/{:020}, and what may have stood above it, back from a copy; {}", gap.entry().0, go_on(gap, folder, *newest)
+    )]
+    NotWhole {
+        /// The folder's URL.
+        folder: String,
+        /// What is missing.
+        gap: Gap,
+        /// The newest checkpoint that is left.
+        newest: Option<CheckpointId>,
+    },
+    /// The folder was taken away from under a running job.
+    #[error(
+        "the checkpoint folder {folder} was deleted or replaced while job \"{job}\" ran: log/id {found}. The job has stopped; what it put \
+         into its sinks since its last checkpoint is not committed\n  \
+         help: put the folder back where it was, or bring it back from a copy; without it the next start begins anew, and puts out \
+         again what is out already"
+    )]
+    FolderReplaced {
+        /// The folder's URL.
+        folder: String,
+        /// The job.
+        job: JobName,
+        /// What is there instead.
+        found: &'static str,
     },
     /// The folder is another job's.
     #[error(
@@ -144,6 +173,17 @@ pub enum LogError {
         /// The folder's URL.
         folder: String,
     },
+}
+
+/// What a person may do who has no copy.
+fn go_on(gap: &Gap, folder: &str, newest: Option<CheckpointId>) -> String {
+    match (gap, newest) {
+        (Gap::Claim { .. }, _) => "without a copy start in another checkpoint folder".to_owned(),
+        (_, Some(id)) => format!(
+            "without a copy --restore '{folder}#{id}' --rewind goes on from checkpoint {id}, and what was put out after it will be there twice"
+        ),
+        (_, None) => "without a copy --restore none begins anew, in addition to what is there".to_owned(),
+    }
 }
 
 fn list(ids: &[CheckpointId]) -> String {

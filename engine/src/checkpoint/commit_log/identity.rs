@@ -56,6 +56,21 @@ impl<S: LogStore> LogClient<S> {
         }
     }
 
+    /// Opens the log that an earlier attempt of this process has claimed. One that is not there any more is not begun anew.
+    ///
+    /// # Errors
+    /// [`LogError::FolderReplaced`], or [`LogError::Store`] if it cannot be reached.
+    pub async fn reopen(store: S, io: SharedIo, job: JobName, log_id: LogId) -> Result<Self, LogError> {
+        let client = Self { store, io, job, log_id };
+        match client.replaced().await? {
+            None => Ok(client),
+            Some(found) => {
+                let (folder, job) = (client.store.url().to_owned(), client.job);
+                Err(LogError::FolderReplaced { folder, job, found })
+            }
+        }
+    }
+
     fn of(store: S, io: SharedIo, job: JobName, identity: Identity) -> Result<Self, LogError> {
         if identity.job != job {
             return Err(LogError::WrongJob { folder: store.url().to_owned(), owner: identity.job, job });
@@ -73,6 +88,11 @@ async fn read(store: &impl LogStore) -> Result<Option<Identity>, LogError> {
         source,
     })?;
     Ok(Some(identity))
+}
+
+/// Whose log it is now, and its random id.
+pub(super) async fn read_id(store: &impl LogStore) -> Result<Option<(JobName, LogId)>, LogError> {
+    Ok(read(store).await?.map(|identity| (identity.job, identity.log_id)))
 }
 
 /// Whose log it is, and its random id, from the content of `log/id`.

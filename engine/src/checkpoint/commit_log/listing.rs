@@ -83,11 +83,14 @@ impl Listing {
 
     /// Entries retained with the checkpoint at `number`, as far as they are there.
     pub fn retained_with(&self, number: EntryNumber) -> Vec<CompletedCheckpoint> {
+        self.retained_names(number).iter().filter_map(|n| self.checkpoint(*n)).collect()
+    }
+
+    /// Numbers that the checkpoint at `number` retains, whether or not they are there.
+    pub(super) fn retained_names(&self, number: EntryNumber) -> &[EntryNumber] {
         match self.get(number).map(|e| &e.body) {
-            Some(EntryBody::Checkpoint { retained, .. }) => {
-                retained.iter().filter_map(|n| self.checkpoint(*n)).collect()
-            }
-            _ => Vec::new(),
+            Some(EntryBody::Checkpoint { retained, .. }) => retained,
+            _ => &[],
         }
     }
 

@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::checkpoint::commit_log::Gap;
 use crate::ids::{AttemptId, CheckpointId, EntryNumber};
 
 /// Something that is not as it should be.
@@ -39,12 +40,30 @@ pub enum Finding {
         /// What is wrong with it.
         why: String,
     },
-    /// An entry that another one names is not there.
+    /// An entry that another one names is not there: the newest checkpoint retains it, or a start began from it.
     MissingEntry {
         /// The entry.
         entry: EntryNumber,
         /// Who names it.
         named_by: EntryNumber,
+        /// What that means.
+        why: String,
+    },
+    /// An entry is not there, and no newer checkpoint stands for which it could have been cleaned.
+    UncleanedEntry {
+        /// The entry.
+        entry: EntryNumber,
+        /// The lowest one above it.
+        below: EntryNumber,
+        /// What that means.
+        why: String,
+    },
+    /// A claim is not there: nobody ever deletes one.
+    MissingClaim {
+        /// The entry, and so the attempt.
+        entry: EntryNumber,
+        /// What that means.
+        why: String,
     },
     /// A file that a checkpoint names is not there.
     MissingFile {
@@ -99,10 +118,31 @@ pub enum Finding {
 }
 
 impl Finding {
+    /// From a gap in the log.
+    pub(super) fn of_gap(gap: &Gap) -> Self {
+        let why = gap.to_string();
+        match gap {
+            Gap::Retained { entry, named_by } => {
+                Self::MissingEntry { entry: *entry, named_by: *named_by, why }
+            }
+            Gap::Uncleaned { entry, below } => Self::UncleanedEntry { entry: *entry, below: *below, why },
+            Gap::Claim { entry, .. } => Self::MissingClaim { entry: *entry, why },
+        }
+    }
+
+    /// Whether something of the log is not there: what is left in the folder may belong to it.
+    pub fn is_of_a_gap(&self) -> bool {
+        matches!(self, Self::MissingEntry { .. } | Self::UncleanedEntry { .. } | Self::MissingClaim { .. })
+    }
+
     /// The path it is about, if it is about one object.
     pub fn path(&self) -> Option<&str> {
         match self {
-            Self::NoLogId | Self::DamagedLogId { .. } | Self::MissingEntry { .. } => None,
+            Self::NoLogId
+            | Self::DamagedLogId { .. }
+            | Self::MissingEntry { .. }
+            | Self::UncleanedEntry { .. }
+            | Self::MissingClaim { .. } => None,
             Self::EmptyEntry { path }
             | Self::TornEntry { path, .. }
             | Self::DamagedEntry { path, .. }
@@ -123,8 +163,15 @@ impl fmt::Display for Finding {
             Self::DamagedLogId { why } => write!(f, "log/id: {why}"),
             Self::EmptyEntry { path } => write!(f, "{path}: the entry is empty"),
             Self::TornEntry { path, why } | Self::DamagedEntry { path, why } => write!(f, "{path}: {why}"),
-            Self::MissingEntry { entry, named_by } => {
-                write!(f, "entry {entry} is missing, and entry {named_by} names it")
+            Self::MissingEntry { why, .. } | Self::UncleanedEntry { why, .. } => {
+                write!(
+                    f,
+                    "{why}\n    help: a start refuses to go on from what is left; bring the entries back from a copy, or say with \
+                     --restore what to go on from"
+                )
+            }
+            Self::MissingClaim { why, .. } => {
+                write!(f, "{why}\n    help: bring it back from a copy; or start in another checkpoint folder")
             }
             Self::MissingFile { path, checkpoints } => {
                 write!(f, "{path}: missing, and {} it", named(checkpoints))

@@ -15,9 +15,13 @@ use super::judge::{self, Deletable};
 use super::state_files::{self, Checked};
 use super::{FsckError, error};
 use crate::checkpoint::commit_log::{
-    EnvelopeError, FOLDER, IDENTITY_PATH, Listing, LogEntry, number_in, path_of, read_entry, read_identity,
+    EnvelopeError, FOLDER, Gap, IDENTITY_PATH, Listing, LogEntry, number_in, path_of, read_entry,
+    read_identity,
 };
 use crate::ids::{EntryNumber, JobName, LogId};
+
+/// A log that seems to miss something is read anew, so often at most.
+const READINGS_AGAIN_MAX: u32 = 16;
 
 /// See the module.
 #[derive(Debug)]
@@ -52,7 +56,9 @@ impl CheckpointFolder {
             files,
             unreadable: Vec::new(),
         };
-        folder.read_log().await?;
+        folder.read_identity().await?;
+        folder.read_entries().await?;
+        folder.read_again_while_it_changes().await?;
         if folder.is_empty() {
             return Err(error::FsckError::NoFolder { url: folder.storage.url().to_owned() });
         }
@@ -71,12 +77,52 @@ impl CheckpointFolder {
             && !self.files.iter().any(|file| judge::is_of_an_attempt(&file.path))
     }
 
-    async fn read_log(&mut self) -> Result<(), FsckError> {
+    async fn read_identity(&mut self) -> Result<(), FsckError> {
         match self.storage.get(IDENTITY_PATH).await?.map(|bytes| read_identity(&bytes)) {
             None => {}
             Some(Ok(owner)) => self.owner = Some(owner),
             Some(Err(why)) => self.unreadable.push((IDENTITY_PATH.to_owned(), why)),
         }
+        Ok(())
+    }
+
+    /// Beside a living cleaner the log may seem to miss what was cleaned while it was read: what is missing twice is missing.
+    async fn read_again_while_it_changes(&mut self) -> Result<(), FsckError> {
+        for _ in 0..READINGS_AGAIN_MAX {
+            let gaps = self.gaps();
+            if gaps.is_empty() {
+                return Ok(());
+            }
+            self.read_entries().await?;
+            if self.gaps() == gaps {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// What must stand in the log and does not.
+    pub(super) fn gaps(&self) -> Vec<Gap> {
+        let unreadable = self.unreadable_entries();
+        let mut gaps = self.listing.gaps(&unreadable);
+        let paths = self.files.iter().map(|file| file.path.as_str());
+        let claims = self.listing.claims_gone(&unreadable);
+        for gap in claims.into_iter().chain(self.listing.claims_gone_by_files(&unreadable, paths)) {
+            // One entry is told once.
+            if gaps.iter().all(|known| known.entry() != gap.entry()) {
+                gaps.push(gap);
+            }
+        }
+        gaps
+    }
+
+    /// Numbers of the entries that cannot be read.
+    pub(super) fn unreadable_entries(&self) -> BTreeSet<EntryNumber> {
+        self.unreadable.iter().filter_map(|(path, _)| number_in(path)).collect()
+    }
+
+    async fn read_entries(&mut self) -> Result<(), FsckError> {
+        self.unreadable.retain(|(path, _)| path == IDENTITY_PATH);
         let mut entries: BTreeMap<EntryNumber, Arc<LogEntry>> = BTreeMap::new();
         for path in self.storage.list(FOLDER).await? {
             let Some(number) = number_in(&path) else { continue };
@@ -91,14 +137,16 @@ impl CheckpointFolder {
         Ok(())
     }
 
-    /// Reads every file that the retained checkpoints refer to. What is missing because a running job has cleaned its checkpoint
+    /// Reads every file that the retained checkpoints refer to, and says what is missing in the log. What is missing because a running job has cleaned its checkpoint
     /// meanwhile is no finding.
     ///
     /// # Errors
     /// The store does not answer.
     pub async fn verify(&self) -> Result<Checked, FsckError> {
         let kept: BTreeSet<_> = self.listing.kept().into_iter().collect();
-        self.check_files(|number| kept.contains(&number)).await
+        let mut checked = self.check_files(|number| kept.contains(&number)).await?;
+        checked.findings.splice(..0, judge::missing_entries(self));
+        Ok(checked)
     }
 
     /// Reads every file that any entry names, and compares the folder with its log. `alive`: a job runs on it, so that what its

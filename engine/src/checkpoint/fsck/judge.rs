@@ -1,7 +1,7 @@
 //! A folder's files compared with its log, and what of them may be deleted.
 //!
-//! **Deletions.** Never a log entry; never what any entry names; nothing at all of an attempt while an entry cannot be read, since
-//! that one may name it; nothing of an attempt that may still be alive. An attempt below the newest claim can complete no checkpoint
+//! **Deletions.** Never a log entry; never what any entry names; nothing at all of an attempt while an entry cannot be read or
+//! is missing, since that one may name it; nothing of an attempt that may still be alive. An attempt below the newest claim can complete no checkpoint
 //! any more; the newest one is over when the log says `finished`, or when the caller knows that no job runs on the folder.
 //!
 //! Owns: both decisions. Does not own: reading files. Runs on: pure.
@@ -10,12 +10,9 @@ use std::collections::BTreeSet;
 
 use super::finding::Finding;
 use super::folder::CheckpointFolder;
-use crate::checkpoint::cleaner::attempt_in;
-use crate::checkpoint::commit_log::{EntryBody, EnvelopeError, IDENTITY_PATH, Listing, RestorePoint};
+use crate::checkpoint::cleaner::{attempt_in, is_of_preflight};
+use crate::checkpoint::commit_log::{EnvelopeError, IDENTITY_PATH, Listing, RestorePoint};
 use crate::ids::{AttemptId, EntryNumber};
-
-/// Folder of the preflight's objects.
-const PREFLIGHT: &str = "preflight/";
 
 /// What is wrong, but for the content of files. `alive`: what the newest attempt has under way is passed over.
 pub(super) fn findings(folder: &CheckpointFolder, alive: bool) -> Vec<Finding> {
@@ -32,31 +29,23 @@ pub(super) fn findings(folder: &CheckpointFolder, alive: bool) -> Vec<Finding> {
     if folder.owner.is_none() && !folder.unreadable.iter().any(|(path, _)| path == IDENTITY_PATH) {
         findings.push(Finding::NoLogId);
     }
-    missing_entries(folder, &mut findings);
+    findings.extend(missing_entries(folder));
     left_files(folder, alive, &mut findings);
     findings
 }
 
-/// What the newest checkpoint entry retains, and what a restore would begin from.
-fn missing_entries(folder: &CheckpointFolder, findings: &mut Vec<Finding>) {
-    let listing = &folder.listing;
-    let damaged = |number| {
-        let path = crate::checkpoint::commit_log::path_of(number);
-        folder.unreadable.iter().any(|(unreadable, _)| *unreadable == path)
-    };
-    let mut missing = |entry, named_by| {
-        if !damaged(entry) {
-            findings.push(Finding::MissingEntry { entry, named_by });
-        }
-    };
-    if let Some(newest) = listing.checkpoints().last()
-        && let Some(EntryBody::Checkpoint { retained, .. }) = listing.get(newest.number).map(|e| &e.body)
+/// What must stand in the log and does not: what the newest checkpoint retains, what a restore would begin from, what nobody can have
+/// cleaned, and claims.
+pub(super) fn missing_entries(folder: &CheckpointFolder) -> Vec<Finding> {
+    let (listing, unreadable) = (&folder.listing, folder.unreadable_entries());
+    let mut findings: Vec<_> = folder.gaps().iter().map(Finding::of_gap).collect();
+    if let RestorePoint::Missing { claim, base } = listing.restore_point(listing.highest())
+        && !unreadable.contains(&base)
     {
-        retained.iter().filter(|n| listing.get(**n).is_none()).for_each(|n| missing(*n, newest.number));
+        let why = format!("entry {base} is missing, and the claim at entry {claim} goes back to it");
+        findings.push(Finding::MissingEntry { entry: base, named_by: claim, why });
     }
-    if let RestorePoint::Missing { claim, base } = listing.restore_point(listing.highest()) {
-        missing(base, claim);
-    }
+    findings
 }
 
 fn left_files(folder: &CheckpointFolder, alive: bool, findings: &mut Vec<Finding>) {
@@ -68,7 +57,7 @@ fn left_files(folder: &CheckpointFolder, alive: bool, findings: &mut Vec<Finding
         let (path, size_bytes, attempt) = (file.path.clone(), file.size_bytes, attempt_in(&file.path));
         let found = match attempt {
             _ if is_half_written(&path) => Finding::HalfWritten { path, size_bytes, attempt },
-            None if path.starts_with(PREFLIGHT) => Finding::PreflightLeft { path },
+            None if is_of_preflight(&path) => Finding::PreflightLeft { path },
             Some(attempt) if !named.contains(path.as_str()) => Finding::Orphan { path, size_bytes, attempt },
             _ => continue,
         };
@@ -97,7 +86,9 @@ impl Deletable {
             named: named_files(listing).into_iter().map(str::to_owned).collect(),
             newest: newest_claim(listing),
             newest_is_over: alone || finished,
-            log_is_whole: folder.unreadable.is_empty() && folder.owner.is_some(),
+            log_is_whole: folder.unreadable.is_empty()
+                && folder.owner.is_some()
+                && missing_entries(folder).is_empty(),
             alone,
         }
     }
@@ -146,7 +137,7 @@ impl CheckpointFolder {
             path == IDENTITY_PATH
                 || crate::checkpoint::commit_log::number_in(path).is_some()
                 || is_of_an_attempt(path)
-                || path.starts_with(PREFLIGHT)
+                || is_of_preflight(path)
                 || is_half_written(path)
         };
         self.files.iter().map(|file| file.path.as_str()).filter(|path| !ours(path)).collect()

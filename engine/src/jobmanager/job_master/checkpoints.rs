@@ -123,6 +123,9 @@ impl JobMaster {
         if outcome == Settled::Fenced {
             return self.end(AttemptEnd::Fenced { at: number });
         }
+        if let Settled::Replaced { found } = outcome {
+            return self.end(AttemptEnd::Replaced { found });
+        }
         #[cfg(feature = "mutations")]
         if outcome == Settled::TakenAsFailed {
             self.log.failed();

@@ -5,17 +5,19 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::*;
-use crate::element::{AlignmentMode, CheckpointKind};
+use crate::element::{AlignmentMode, CheckpointKind, SplitRun, SplitStanding};
 use crate::ids::CheckpointId;
 use crate::operator::StageLimits;
 use crate::operator::flat_map::FlatMap;
-use crate::operator::map::Map;
+use crate::operator::map::{Identity, Map};
+use crate::operator::watermarks::{AssignWatermarks, Watermarks};
 
 /// What came to the end of a chain.
 #[derive(Clone, Debug, PartialEq)]
 enum Seen {
     Records(Vec<u64>),
     Watermark(i64),
+    Status(StreamStatus),
     End,
     Barrier(u64),
 }
@@ -65,7 +67,7 @@ impl Stage<u64> for Probe {
             }
             StageElement::Watermark(at) => Seen::Watermark(at.0),
             StageElement::EndOfData => Seen::End,
-            StageElement::Status(_) => return Ok(()),
+            StageElement::Status(status) => Seen::Status(status),
         });
         Ok(())
     }
@@ -210,4 +212,46 @@ fn a_failing_function_is_named() {
     chain.push(records(vec![1]), &mut cx).unwrap();
     let failure = chain.resume(&mut cx).unwrap_err().to_string();
     assert_eq!(failure, "operator \"op\": no such customer");
+}
+
+/// What a source's head does: notes in front of the batch that they are about.
+fn read(chain: &mut Chained<u64, u64, Identity>, at_ms: u64, splits: &[(u32, SplitStanding, Vec<u64>)]) {
+    let mut cx = context();
+    let runs =
+        splits.iter().map(|(split, _, records)| SplitRun { split: *split, records: records.len() }).collect();
+    let standings = splits.iter().map(|(split, standing, _)| (*split, *standing)).collect();
+    let now = Duration::from_millis(at_ms);
+    chain.note_splits(&SplitNotes { now, waited: true, runs, splits: standings }, &mut cx);
+    let values: Vec<u64> = splits.iter().flat_map(|(_, _, records)| records.clone()).collect();
+    if !values.is_empty() {
+        chain.push(records(values), &mut cx).unwrap();
+    }
+    while chain.resume(&mut cx).unwrap() != Flow::Idle {}
+}
+
+#[test]
+fn each_split_of_a_source_has_its_own_watermark_and_a_status_goes_before_the_records_that_change_it() {
+    let probe = Probe::default();
+    *probe.room.borrow_mut() = usize::MAX;
+    let strategy = Watermarks::ascending().event_time(|time: &u64| i64::try_from(*time).unwrap());
+    let marks = AssignWatermarks::new(strategy.with_idleness(Duration::from_secs(1)));
+    let stages: Vec<Box<dyn Stage<u64>>> = vec![Box::new(chain(marks, &probe, false))];
+    let mut source = Chained::new(Arc::from("source"), Identity, Downstream::new(stages), BATCH, false);
+    assert!(source.hears_splits());
+    let mut after = |at_ms, splits: &[(u32, SplitStanding, Vec<u64>)]| {
+        read(&mut source, at_ms, splits);
+        probe.seen.take()
+    };
+    use SplitStanding::CaughtUp;
+    let first = after(0, &[(0, CaughtUp, vec![100, 200]), (1, CaughtUp, vec![50])]);
+    assert_eq!(first, [Seen::Records(vec![100, 200, 50]), Seen::Watermark(49)], "the slower split counts");
+    let later = after(900, &[(0, CaughtUp, vec![300]), (1, CaughtUp, vec![])]);
+    assert_eq!(later, [Seen::Records(vec![300])]);
+    let idle = after(1_000, &[(0, CaughtUp, vec![]), (1, CaughtUp, vec![])]);
+    assert_eq!(idle, [Seen::Watermark(299)], "the silent split holds nobody back");
+    let all_idle = after(2_000, &[(0, CaughtUp, vec![]), (1, CaughtUp, vec![])]);
+    assert_eq!(all_idle, [Seen::Status(StreamStatus::Idle)]);
+    let active = after(2_100, &[(0, CaughtUp, vec![400]), (1, CaughtUp, vec![])]);
+    let expected = [Seen::Status(StreamStatus::Active), Seen::Records(vec![400]), Seen::Watermark(399)];
+    assert_eq!(active, expected);
 }

@@ -13,11 +13,11 @@
 //! 5. The report.
 
 mod audience;
-mod chart;
+pub(crate) mod chart;
 mod display;
 mod error;
-mod report;
-mod timeline;
+pub(crate) mod report;
+pub(crate) mod timeline;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,6 +28,7 @@ use clap::Args;
 use self::audience::Audience;
 pub(crate) use self::error::DemoError;
 use self::report::Report;
+use crate::address::{SinkAddress, SourceAddress};
 use crate::attempt::{KillPoint, run_and_kill, run_to_the_end};
 use crate::generate::{GenerateArgs, write_orders};
 use crate::import::import_purchases;
@@ -106,7 +107,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, DemoError> {
         return Err(DemoError::NotRestored { restored, complete });
     }
 
-    let verdict = audit(&folder.input(), &folder.database())?;
+    let verdict = audit(&line.source, &line.sink)?;
     let report = Report { title: &title, orders, timeline: audience.timeline(), verdict: &verdict };
     report.write(&folder.report())?;
     print!("\n{}", verdict.to_text());
@@ -144,12 +145,15 @@ fn title(args: &DemoArgs, orders: u64) -> String {
 /// The command line of a run, the same for both.
 fn run_line(args: &DemoArgs, folder: &WorkFolder) -> RunLine {
     RunLine {
-        input: folder.input(),
-        database: folder.database(),
+        source: SourceAddress::Files(folder.input()),
+        sink: SinkAddress::Sqlite(folder.database()),
+        detail: None,
         checkpoints: Some(folder.checkpoints()),
         interval: args.checkpoint_interval,
         parallelism: args.parallelism,
         rate: Some(args.rate),
+        follow: false,
+        mode: "exactly-once",
         restore: "latest",
     }
 }

@@ -13,7 +13,8 @@ use crate::verify::Verdict;
 use tidegate_jobs::digits::grouped;
 use tidegate_jobs::output_folder::{OutputError, write_file};
 
-const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2530}\
+/// How a page looks.
+pub(crate) const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2530}\
 h1{font-size:1.2rem}table{border-collapse:collapse}td,th{padding:.2rem .8rem;text-align:right;font-variant-numeric:tabular-nums}\
 td:first-child,th:first-child{text-align:left}tr+tr{border-top:1px solid #dde3ea}.yes{color:#17743b}.no{color:#b3261e}\
 svg{width:100%;height:auto}details{margin:1rem 0}";
@@ -53,25 +54,7 @@ impl Report<'_> {
     }
 
     fn tables(&self) -> String {
-        let mut html = String::from(
-            "<table><tr><th>table</th><th>expected</th><th>actual</th><th>duplicates</th><th>lost</th><th>wrong</th>\
-             <th>unexpected</th><th>deviation, cents</th></tr>\n",
-        );
-        for (name, table) in self.verdict.tables() {
-            let figures = [
-                table.expected,
-                table.actual,
-                table.duplicates,
-                table.lost,
-                table.wrong,
-                table.unexpected,
-                table.deviation_cents,
-            ];
-            let cells: String =
-                figures.iter().map(|&figure| format!("<td>{}</td>", grouped(figure))).collect();
-            writeln!(html, "<tr><td>{}</td>{cells}</tr>", escaped(name)).expect("a String takes all text");
-        }
-        html + "</table>"
+        tables_html(self.verdict)
     }
 
     fn checkpoints(&self) -> String {
@@ -90,6 +73,28 @@ impl Report<'_> {
         }
         html + "</table></details>\n"
     }
+}
+
+/// The comparison as a table.
+pub(crate) fn tables_html(verdict: &Verdict) -> String {
+    let mut html = String::from(
+        "<table><tr><th>table</th><th>expected</th><th>actual</th><th>duplicates</th><th>lost</th><th>wrong</th>\
+             <th>unexpected</th><th>deviation, cents</th></tr>\n",
+    );
+    for (name, table) in verdict.tables() {
+        let figures = [
+            table.expected,
+            table.actual,
+            table.duplicates,
+            table.lost,
+            table.wrong,
+            table.unexpected,
+            table.deviation_cents,
+        ];
+        let cells: String = figures.iter().map(|&figure| format!("<td>{}</td>", grouped(figure))).collect();
+        writeln!(html, "<tr><td>{}</td>{cells}</tr>", escaped(name)).expect("a String takes all text");
+    }
+    html + "</table>"
 }
 
 /// Text that cannot be taken for markup.
@@ -122,12 +127,7 @@ mod tests {
         timeline.note(&checkpoint, &Position::default());
         timeline.mark(Moment::Killed, 31_204);
         let lossy = TableVerdict { expected: 2, actual: 1, lost: 1, ..TableVerdict::default() };
-        let verdict = Verdict {
-            order_event: lossy.clone(),
-            order_log: lossy.clone(),
-            order_stat: lossy.clone(),
-            user_total: lossy,
-        };
+        let verdict = Verdict::of([("t_order_event", lossy.clone()), ("t_order_log", lossy)]);
         let report = Report { title: "<b>&", orders: 69_659, timeline: &timeline, verdict: &verdict };
         let html = report.to_html();
         assert!(html.contains("&lt;b&gt;&amp;") && !html.contains("<b>"), "{html}");

@@ -5,7 +5,7 @@
 //! Runs on: the main thread of `orders import`. Pure.
 
 use super::calendar::midnight_ms;
-use crate::order::{Order, PAID};
+use crate::order::{Order, PAID, Place};
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,14 @@ pub(crate) fn parse_purchase(order_id: u64, line: &str) -> Result<Order, BrokenP
     let user_id = whole(customer).ok_or_else(|| BrokenPurchase::Customer { text: customer.into() })?;
     let event_time_ms = date_ms(date).ok_or_else(|| BrokenPurchase::Date { text: date.into() })?;
     let amount_cents = cents(dollars).ok_or_else(|| BrokenPurchase::Dollars { text: dollars.into() })?;
-    Ok(Order { order_id, user_id, amount_cents, status: PAID.to_owned(), event_time_ms })
+    Ok(Order {
+        order_id,
+        user_id,
+        amount_cents,
+        status: PAID.to_owned(),
+        event_time_ms,
+        place: Place::default(),
+    })
 }
 
 fn date_ms(text: &str) -> Option<i64> {

@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 
 use super::control::BadRestart;
 use super::schedule::KILLS_MIN;
+use crate::address::{AddressError, SinkAddress, SourceAddress};
 use crate::partitions::MAX_PARTITIONS;
 use tidegate::parse_duration;
 
@@ -64,6 +65,15 @@ pub(crate) struct TortureArgs {
     /// Between the triggers of two checkpoints: 100ms if not given, for a control group 500ms or more.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) checkpoint_interval: Option<Duration>,
+    /// A topic instead of the files: it is filled first, and must not have records.
+    #[arg(long, value_name = "kafka://HOST:PORT/TOPIC", value_parser = parse_topic)]
+    pub(crate) source: Option<SourceAddress>,
+    /// A database of a server instead of a file; its tables are made, and must not be there.
+    #[arg(long, value_name = "mysql://USER:PASSWORD@HOST:PORT/DATABASE?mode=xa", value_parser = parse_tables)]
+    pub(crate) sink: Option<SinkAddress>,
+    /// Remove a topic and tables of these names first.
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Print one JSON object at the end; what happens meanwhile goes to standard error.
     #[arg(long)]
     pub(crate) json: bool,
@@ -80,6 +90,15 @@ pub(crate) enum TortureUsage {
         /// The least.
         needed: u32,
     },
+    /// Its position is a line number.
+    #[error("--mode at-most-once cuts files of its own: leave --source out")]
+    CutTopic,
+    /// A sink that is not in two phases.
+    #[cfg(feature = "mysql")]
+    #[error(
+        "--sink is to be written exactly once here: ?mode=xa or ?mode=staging; a control group comes by --mode none"
+    )]
+    OnePhase,
     /// Too few kills for a control group.
     #[error(
         "--kills {kills} is too few: with less than {needed} a control group replays less than half of its run"
@@ -92,12 +111,39 @@ pub(crate) enum TortureUsage {
     },
 }
 
+fn parse_topic(text: &str) -> Result<SourceAddress, AddressError> {
+    match text.strip_prefix("kafka:") {
+        Some(_) => text.parse(),
+        None => Err(AddressError::Source { text: text.into(), expected: "kafka://HOST:PORT/TOPIC" }),
+    }
+}
+
+fn parse_tables(text: &str) -> Result<SinkAddress, AddressError> {
+    match text.strip_prefix("mysql:") {
+        Some(_) => text.parse(),
+        None => Err(AddressError::Sink {
+            text: text.into(),
+            expected: "mysql://USER:PASSWORD@HOST:PORT/DATABASE, with ?mode=xa or staging",
+        }),
+    }
+}
+
 impl TortureArgs {
     /// Checks the flags against each other.
     ///
     /// # Errors
     /// [`TortureUsage`].
     pub(crate) fn check(&self) -> Result<(), TortureUsage> {
+        if self.mode == TortureMode::AtMostOnce && self.source.is_some() {
+            return Err(TortureUsage::CutTopic);
+        }
+        #[cfg(feature = "mysql")]
+        if let Some(SinkAddress::Mysql(address)) = &self.sink {
+            use crate::address::servers::MysqlMode;
+            if !matches!(address.mode, MysqlMode::Xa | MysqlMode::Staging) {
+                return Err(TortureUsage::OnePhase);
+            }
+        }
         match (self.kills, self.bad_restart()) {
             (Some(kills), None) if kills < KILLS_MIN => {
                 Err(TortureUsage::TooFew { kills, needed: KILLS_MIN })

@@ -6,6 +6,7 @@
 //!
 //! A kill counts when a checkpoint was complete and input was left. One that comes too early is made again, later in the run.
 
+use std::path::Path;
 use std::process::Command;
 
 use tidegate::state::fault::FAULT_VARIABLE;
@@ -138,7 +139,7 @@ impl<'a> Campaign<'a> {
     fn count(&mut self, strike: Strike, died: &Position) -> Result<bool, TortureError> {
         self.complete = self.complete.max(died.newest_checkpoint);
         // Who dies in recovery has read nothing: what the process before it had read is still in flight.
-        if died.records_total.is_some() {
+        if died.records_in > 0 {
             self.records_in = died.records_in;
         }
         let after = self.output()?;
@@ -176,7 +177,7 @@ impl<'a> Campaign<'a> {
     }
 
     fn output(&self) -> Result<Output, TortureError> {
-        let database = &self.line.database;
-        Output::of(database).map_err(|source| TortureError::Database { database: database.clone(), source })
+        let checkpoints = self.line.checkpoints.as_deref().unwrap_or(Path::new(""));
+        Ok(Output::of(&self.line.sink, checkpoints)?)
     }
 }

@@ -19,6 +19,7 @@ use super::display::Display;
 use super::error::TortureError;
 use super::run_watch::RunWatch;
 use super::schedule::{Spot, Strike};
+use crate::address::{SinkAddress, SourceAddress};
 use crate::attempt::{AttemptError, KillPoint, run_and_kill, run_to_the_end};
 use crate::run_line::RunLine;
 use crate::verify::{Verdict, audit};
@@ -120,14 +121,14 @@ impl Control {
     /// Rows too many, or orders too few.
     pub(crate) fn damaged(&self) -> u64 {
         match self.restart {
-            BadRestart::None => self.verdict.order_log.duplicates,
-            BadRestart::AtMostOnce => self.verdict.order_log.lost,
+            BadRestart::None => self.verdict.orders().duplicates,
+            BadRestart::AtMostOnce => self.verdict.orders().lost,
         }
     }
 
     /// Whether as much damage shows as the script must do.
     pub(crate) fn proves(&self) -> bool {
-        let orders = u128::from(self.verdict.order_log.expected);
+        let orders = u128::from(self.verdict.orders().expected);
         u128::from(self.damaged()) * 100 > orders * u128::from(self.restart.damage_percent_min())
     }
 }
@@ -170,14 +171,15 @@ pub(crate) fn run(
     script: Script,
     line: &RunLine,
     folder: &WorkFolder,
+    sink: SinkAddress,
     display: &Display,
 ) -> Result<Control, TortureError> {
     let mut line = RunLine {
-        database: folder.database(),
+        sink,
         checkpoints: (restart == BadRestart::AtMostOnce).then(|| folder.checkpoints()),
         ..line.clone()
     };
-    let whole_input = line.input.clone();
+    let whole_input = line.source.clone();
     let mut read = Vec::new();
     for number in 1..=script.kills {
         let watch = &mut RunWatch::started();
@@ -194,8 +196,8 @@ pub(crate) fn run(
             }
             BadRestart::AtMostOnce => {
                 let left = folder.input_left(number);
-                cut(&line.input, died.records_in, &left)?;
-                line = RunLine { input: left, restore: "none", ..line };
+                cut(&line.source, died.records_in, &left)?;
+                line = RunLine { source: SourceAddress::Files(left), restore: "none", ..line };
                 display.line(&format!(
                     "  kill {number:>4}   at {orders} orders; what was not committed of them is not read again"
                 ));
@@ -206,7 +208,7 @@ pub(crate) fn run(
     line.rate = None;
     let command = line.command().map_err(TortureError::Program)?;
     run_to_the_end(command, &mut RunWatch::started()).map_err(TortureError::LastRun)?;
-    Ok(Control { restart, read, verdict: audit(&whole_input, &folder.database())? })
+    Ok(Control { restart, read, verdict: audit(&whole_input, &line.sink)? })
 }
 
 fn kill_point(restart: BadRestart, script: Script) -> KillPoint {
@@ -230,8 +232,11 @@ fn kill_point(restart: BadRestart, script: Script) -> KillPoint {
 }
 
 /// Writes what stands behind the first `lines` lines of the only file of `input` into the folder `left`.
-fn cut(input: &Path, lines: u64, left: &Path) -> Result<(), TortureError> {
+fn cut(source: &SourceAddress, lines: u64, left: &Path) -> Result<(), TortureError> {
     const PART: &str = "part-0.jsonl";
+    let SourceAddress::Files(input) = source else {
+        return Err(TortureError::NotCut { source_address: source.to_string() });
+    };
     let from = input.join(PART);
     let copy = || {
         fs::create_dir(left)?;
@@ -298,30 +303,23 @@ mod tests {
         let (input, left) = (folder.path().join("in"), folder.path().join("left"));
         fs::create_dir(&input).unwrap();
         fs::write(input.join("part-0.jsonl"), "a\nb\nc\n").unwrap();
-        cut(&input, 2, &left).unwrap();
+        cut(&SourceAddress::Files(input), 2, &left).unwrap();
         assert_eq!(fs::read_to_string(left.join("part-0.jsonl")).unwrap(), "c\n");
     }
 
     #[test]
     fn a_control_without_damage_proves_nothing() {
-        let mut verdict = Verdict {
-            order_event: Default::default(),
-            order_log: crate::verify::verdict::TableVerdict {
+        let control = |duplicates| {
+            let log = crate::verify::verdict::TableVerdict {
                 expected: 100,
-                actual: 140,
-                duplicates: 40,
+                actual: 100 + duplicates,
+                duplicates,
                 ..Default::default()
-            },
-            order_stat: Default::default(),
-            user_total: Default::default(),
+            };
+            let verdict = Verdict::of([("t_order_log", log)]);
+            Control { restart: BadRestart::None, read: Vec::new(), verdict }
         };
-        let control = |verdict: &Verdict| Control {
-            restart: BadRestart::None,
-            read: Vec::new(),
-            verdict: verdict.clone(),
-        };
-        assert!(!control(&verdict).proves(), "40 percent is not above 40 percent");
-        verdict.order_log.duplicates = 41;
-        assert!(control(&verdict).proves());
+        assert!(!control(40).proves(), "40 percent is not above 40 percent");
+        assert!(control(41).proves());
     }
 }

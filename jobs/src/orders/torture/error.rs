@@ -8,7 +8,9 @@ use std::io;
 use std::path::PathBuf;
 
 use super::checkpoint_folder::FolderError;
+use super::output::ReadOutputError;
 use crate::attempt::AttemptError;
+use crate::ground::GroundError;
 use crate::import::ImportError;
 use crate::verify::VerifyError;
 use crate::work_folder::WorkFolderError;
@@ -72,14 +74,19 @@ pub(crate) enum TortureError {
         complete: u64,
     },
     /// The database of a dead process cannot be read.
-    #[error("cannot read {database} after a kill\n  help: nothing but the job may hold the file")]
-    Database {
-        /// The file.
-        database: PathBuf,
-        /// What SQLite says.
-        #[source]
-        source: rusqlite::Error,
+    #[error(transparent)]
+    ReadOutput(#[from] ReadOutputError),
+    /// The position last read is one of a file.
+    #[error(
+        "{source_address} cannot be cut at the position last read\n  help: --mode at-most-once takes its own files"
+    )]
+    NotCut {
+        /// The source.
+        source_address: String,
     },
+    /// The topic or the tables.
+    #[error(transparent)]
+    Ground(#[from] GroundError),
     /// The input cannot be cut.
     #[error("cannot cut {path} at the position last read")]
     Cut {

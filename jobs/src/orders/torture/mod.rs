@@ -34,10 +34,14 @@ use self::campaign::Campaign;
 use self::control::{BadRestart, Script, in_time};
 use self::display::Display;
 pub(crate) use self::error::TortureError;
+use self::place::SinkPoints;
 use self::report::{Settings, Tortured, control_text};
 use self::schedule::{Strike, schedule};
+use crate::address::{SinkAddress, SourceAddress};
 use crate::generate::{GenerateArgs, write_orders};
+use crate::ground;
 use crate::import::import_purchases;
+use crate::leftover::Leftover;
 use crate::run_line::RunLine;
 use crate::verify::audit;
 use crate::work_folder::WorkFolder;
@@ -53,6 +57,8 @@ const SUBTASKS_MIN: u32 = 3;
 const CONTROL_ORDERS: u64 = 20_000;
 /// Between two checkpoints, when nothing is asked for.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// Between two checkpoints of a control group on servers, whose restarts take longer.
+const SERVER_INTERVAL: Duration = Duration::from_millis(1_500);
 /// Checkpoint intervals in the share of the input that a kill has.
 const INTERVALS_PER_KILL: u64 = 3;
 /// Shares of the input beyond the kills: something must be left behind the last one.
@@ -66,6 +72,10 @@ const SHARES_LEFT: u64 = 4;
 pub(crate) fn torture(args: &TortureArgs) -> Result<ExitCode, TortureError> {
     let folder = WorkFolder::fresh(&args.dir, "torture")?;
     let orders = write_input(args, &folder)?;
+    if let Some(source) = &args.source {
+        ground::fill(source, &folder.input(), partitions(args), args.force)?;
+    }
+    ground::empty(&sink_of(args, &folder), args.partitions, args.force)?;
     match args.bad_restart() {
         None => exactly_once(args, &folder, orders),
         Some(restart) => control_group(args, restart, &folder, orders),
@@ -78,12 +88,11 @@ fn exactly_once(args: &TortureArgs, folder: &WorkFolder, orders: u64) -> Result<
     let share = (orders / (u64::from(kills) + SHARES_LEFT)).max(1);
     let millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).saturating_mul(INTERVALS_PER_KILL);
     let rate = (share * 1_000 / millis.max(1)).max(1);
-    let settings =
-        Settings { seed: args.seed, parallelism: args.parallelism, mode: "exactly-once", every_place: true };
+    let settings = settings(args, "exactly-once", true);
     let display = Display::new(args.json, u64::from(kills));
     display.line(&format!("{} · {kills} kills, seed {}", title(args, orders, interval), args.seed));
     let line = run_line(args, folder, interval, rate);
-    let strikes = schedule(kills, args.seed, args.parallelism);
+    let strikes = schedule(kills, args.seed, args.parallelism, SinkPoints::of(&line.sink));
     let tortured = tortured(line, folder, orders, share, &strikes, &display)?;
     match args.json {
         true => print(&format!("{}\n", report::to_json(&settings, None, &tortured))),
@@ -99,9 +108,9 @@ fn control_group(
     orders: u64,
 ) -> Result<ExitCode, TortureError> {
     let kills = args.kills.unwrap_or(CONTROL_KILLS);
-    let script = Script::new(restart, kills, orders, args.checkpoint_interval);
-    let settings =
-        Settings { seed: args.seed, parallelism: args.parallelism, mode: restart.word(), every_place: false };
+    let slower = args.sink.is_some().then_some(SERVER_INTERVAL);
+    let script = Script::new(restart, kills, orders, args.checkpoint_interval.or(slower));
+    let settings = settings(args, restart.word(), false);
     let display = Display::new(args.json, u64::from(kills) * 2);
     display.line(&format!(
         "{} · {kills} kills, each 0.8 of an interval after a checkpoint",
@@ -109,8 +118,10 @@ fn control_group(
     ));
     display.line(&format!("  control: --mode {}", restart.word()));
     let control = in_time("control", script, &display, |part, script| {
-        let line = run_line(args, folder, script.interval, script.rate);
-        control::run(restart, script, &line, &folder.part(part)?, &display)
+        let (part, line) = (folder.part(part)?, run_line(args, folder, script.interval, script.rate));
+        let sink = control_sink(args, &part);
+        ground::empty(&sink, args.partitions, true)?;
+        control::run(restart, script, &line, &part, sink, &display)
     })?;
     if !args.json {
         display.line(&control_text(&control));
@@ -118,8 +129,10 @@ fn control_group(
     display.line("  the same kills with --mode exactly-once");
     let tortured = in_time("exactly-once", script, &display, |part, script| {
         let part = folder.part(part)?;
+        let sink = sink_of(args, &part);
+        ground::empty(&sink, args.partitions, true)?;
         let line = run_line(args, folder, script.interval, script.rate);
-        let line = RunLine { database: part.database(), checkpoints: Some(part.checkpoints()), ..line };
+        let line = RunLine { sink, checkpoints: Some(part.checkpoints()), ..line };
         tortured(line, &part, orders, 1, &script.strikes(args.parallelism), &display)
     })?;
     match args.json {
@@ -127,6 +140,17 @@ fn control_group(
         false => print(&tortured.to_text(&settings)),
     }
     Ok(status(control.proves() && tortured.ok(&settings)))
+}
+
+/// The same place, written without two phases.
+fn control_sink(args: &TortureArgs, folder: &WorkFolder) -> SinkAddress {
+    match sink_of(args, folder) {
+        #[cfg(feature = "mysql")]
+        SinkAddress::Mysql(address) => {
+            SinkAddress::Mysql(address.in_mode(crate::address::servers::MysqlMode::Plain))
+        }
+        other => other,
+    }
 }
 
 /// The kills, the audit, and the look into the checkpoint folder.
@@ -138,22 +162,40 @@ fn tortured(
     strikes: &[Strike],
     display: &Display,
 ) -> Result<Tortured, TortureError> {
-    let input = line.input.clone();
-    let kills = Campaign::new(line, orders, share, display).run(strikes)?;
-    let verdict = audit(&input, &folder.database())?;
-    Ok(Tortured { kills, verdict, folder: checkpoint_folder::check(&folder.checkpoints())? })
+    let kills = Campaign::new(line.clone(), orders, share, display).run(strikes)?;
+    let verdict = audit(&line.source, &line.sink)?;
+    let left = Leftover::of(&line)?;
+    Ok(Tortured { kills, verdict, left, folder: checkpoint_folder::check(&folder.checkpoints())? })
 }
 
 fn run_line(args: &TortureArgs, folder: &WorkFolder, interval: Duration, rate: u64) -> RunLine {
     RunLine {
-        input: folder.input(),
-        database: folder.database(),
+        source: args.source.clone().unwrap_or_else(|| SourceAddress::Files(folder.input())),
+        sink: sink_of(args, folder),
+        detail: None,
         checkpoints: Some(folder.checkpoints()),
         interval,
         parallelism: args.parallelism,
         rate: Some(rate),
+        follow: false,
+        mode: "exactly-once",
         restore: "latest",
     }
+}
+
+fn settings(args: &TortureArgs, mode: &'static str, every_place: bool) -> Settings {
+    Settings {
+        seed: args.seed,
+        parallelism: args.parallelism,
+        mode,
+        on_servers: args.sink.is_some(),
+        every_place,
+    }
+}
+
+/// The server's database, or a file in the folder.
+fn sink_of(args: &TortureArgs, folder: &WorkFolder) -> SinkAddress {
+    args.sink.clone().unwrap_or_else(|| SinkAddress::Sqlite(folder.database()))
 }
 
 /// Puts the input into the folder and answers the number of orders.

@@ -4,6 +4,7 @@
 //! Does not own: the fault points (`tidegate::state::fault`), the order of the strikes ([`super::schedule`]).
 //! Runs on: the main thread. Pure.
 
+use crate::address::SinkAddress;
 use tidegate_jobs::random::SplitMix64;
 
 /// Sinks of the orders job: each subtask has one writer and one committer of each.
@@ -58,6 +59,42 @@ impl Place {
     }
 }
 
+/// Points that are inside the connector of the sink, where there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SinkPoints {
+    /// A part of a batch is written, the rest is not.
+    pub(crate) half_batch: &'static str,
+    /// A transaction is being committed.
+    pub(crate) in_commit: &'static str,
+}
+
+impl SinkPoints {
+    /// Between two inserts of a batch; between merge and ledger.
+    pub(crate) const SQLITE: Self =
+        Self { half_batch: "sqlite.insert.between", in_commit: "sqlite.merge.between" };
+    /// The branch has some of its batches and not the next one, as a batch is mostly one statement; the server has committed, and
+    /// nobody has taken note.
+    #[cfg(feature = "mysql")]
+    pub(crate) const XA: Self = Self { half_batch: "sink.write.before", in_commit: "mysql.xa.commit.after" };
+    /// The same; between the merge of a staging table and the ledger.
+    #[cfg(feature = "mysql")]
+    pub(crate) const STAGING: Self =
+        Self { half_batch: "sink.write.before", in_commit: "mysql.staging.merge.between" };
+
+    /// Those of this sink.
+    pub(crate) fn of(sink: &SinkAddress) -> Self {
+        match sink {
+            #[cfg(feature = "mysql")]
+            SinkAddress::Mysql(address) if address.mode == crate::address::servers::MysqlMode::Staging => {
+                Self::STAGING
+            }
+            #[cfg(feature = "mysql")]
+            SinkAddress::Mysql(_) => Self::XA,
+            _ => Self::SQLITE,
+        }
+    }
+}
+
 /// A fault point, and the pass that strikes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FaultPass {
@@ -77,6 +114,9 @@ impl FaultPass {
         let nth = match place {
             // Passed by each batch.
             Place::Buffered => a_checkpoint * (BATCHES + random.below(BATCHES_MORE)),
+            Place::HalfBatch if point.starts_with("sink.") => {
+                a_checkpoint * (BATCHES + random.below(BATCHES_MORE))
+            }
             // Passed once by each transaction.
             Place::HalfBatch | Place::InCommit => a_checkpoint + 1 + random.below(a_checkpoint),
             Place::Prepared if point.starts_with("sink.") => a_checkpoint + 1 + random.below(a_checkpoint),

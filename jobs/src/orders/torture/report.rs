@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::checkpoint_folder::FolderVerdict;
 use super::control::Control;
 use super::kill::{Kill, not_struck, summary};
+use crate::leftover::Leftover;
 use crate::verify::Verdict;
 use tidegate_jobs::digits::counted;
 
@@ -23,6 +24,8 @@ pub(crate) struct Settings {
     pub(crate) parallelism: u32,
     /// `--mode`.
     pub(crate) mode: &'static str,
+    /// Whether it wrote to servers.
+    pub(crate) on_servers: bool,
     /// Whether each named place had to be struck.
     pub(crate) every_place: bool,
 }
@@ -34,6 +37,8 @@ pub(crate) struct Tortured {
     pub(crate) kills: Vec<Kill>,
     /// The audit.
     pub(crate) verdict: Verdict,
+    /// Transactions that stand in the servers, where it wrote to servers.
+    pub(crate) left: Leftover,
     /// What its checkpoint folder holds.
     pub(crate) folder: FolderVerdict,
 }
@@ -42,7 +47,7 @@ impl Tortured {
     /// True when nothing is lost, doubled, wrong or left over.
     pub(crate) fn ok(&self, settings: &Settings) -> bool {
         let struck = !settings.every_place || not_struck(&self.kills).is_empty();
-        self.verdict.ok() && self.folder.ok() && struck
+        self.verdict.ok() && self.folder.ok() && self.left.is_none() && struck
     }
 
     /// Behind the lines that were shown meanwhile.
@@ -55,6 +60,9 @@ impl Tortured {
             for place in not_struck(&self.kills) {
                 put(format!("      not struck     {}", place.words()));
             }
+        }
+        if settings.on_servers || !self.left.is_none() {
+            put(format!("  transactions left undecided: {}", self.left.words()));
         }
         let folder = &self.folder;
         let verdict = if folder.ok() { "exactly" } else { "NOT exactly" };
@@ -76,6 +84,11 @@ impl Tortured {
         if settings.every_place {
             object["places_not_struck"] = not_struck(&self.kills).iter().map(|place| place.words()).collect();
         }
+        object["transactions_left"] = json!({
+            "xa": self.left.branches,
+            "staging_tables": self.left.staging,
+            "kafka_partitions": self.left.held_back,
+        });
         object["checkpoint_folder"] = json!({
             "ok": self.folder.ok(),
             "checkpoints": self.folder.checkpoints,
@@ -107,7 +120,7 @@ pub(crate) fn to_json(settings: &Settings, control: Option<&Control>, tortured: 
 
 /// The control's part of the text.
 pub(crate) fn control_text(control: &Control) -> String {
-    let orders = control.verdict.order_log.expected.max(1);
+    let orders = control.verdict.orders().expected.max(1);
     let percent = |count: u64| {
         let tenths = u128::from(count) * 1_000 / u128::from(orders);
         format!("{}.{} %", tenths / 10, tenths % 10)

@@ -10,7 +10,7 @@
 
 use tidegate_jobs::random::SplitMix64;
 
-use super::place::{FaultPass, Place};
+use super::place::{FaultPass, Place, SinkPoints};
 
 /// The parts of a share.
 pub(crate) const WHOLE: u64 = 1_000;
@@ -68,6 +68,9 @@ const RECOVERY: [&str; 4] =
 enum Scene {
     Progress,
     Alone(Place, &'static str),
+    /// At the sink's own points.
+    HalfBatch,
+    InCommit,
     /// A death behind a prepare, and one in the rollback of what it has left.
     Rollback,
     /// A death behind a log entry, and one in the recovery of what it lists.
@@ -77,10 +80,10 @@ enum Scene {
 }
 
 const BUFFERED: Scene = Scene::Alone(Place::Buffered, "sink.write.after");
-const HALF_BATCH: Scene = Scene::Alone(Place::HalfBatch, "sqlite.insert.between");
+const HALF_BATCH: Scene = Scene::HalfBatch;
 const BEFORE_ENTRY: Scene = Scene::Alone(Place::Prepared, "commit_log.checkpoint.before");
 const LOGGED: Scene = Scene::Alone(Place::Logged, "commit_log.checkpoint.after");
-const IN_COMMIT: Scene = Scene::Alone(Place::InCommit, "sqlite.merge.between");
+const IN_COMMIT: Scene = Scene::InCommit;
 /// Strikes each place once.
 const EACH_PLACE: [Scene; 5] = [BUFFERED, HALF_BATCH, Scene::Rollback, Scene::BetweenCommits, IN_COMMIT];
 /// What comes next, when there are more kills: first in this order, then by the draw.
@@ -98,12 +101,12 @@ const MORE: [Scene; 8] = [
 impl Scene {
     fn kills(self) -> u32 {
         match self {
-            Self::Progress | Self::Alone(..) => 1,
+            Self::Progress | Self::Alone(..) | Self::HalfBatch | Self::InCommit => 1,
             Self::Rollback | Self::Recovery | Self::BetweenCommits => 2,
         }
     }
 
-    fn strikes(self, parallelism: u32, random: &mut SplitMix64) -> Vec<Strike> {
+    fn strikes(self, parallelism: u32, points: SinkPoints, random: &mut SplitMix64) -> Vec<Strike> {
         let one_of = |points: &[&'static str], random: &mut SplitMix64| {
             points[usize::try_from(random.below(points.len() as u64)).unwrap_or(0)]
         };
@@ -118,6 +121,8 @@ impl Scene {
                 return vec![Strike { spot, parallelism }];
             }
             Self::Alone(place, point) => vec![(place, point, parallelism)],
+            Self::HalfBatch => vec![(Place::HalfBatch, points.half_batch, parallelism)],
+            Self::InCommit => vec![(Place::InCommit, points.in_commit, parallelism)],
             Self::Rollback => vec![
                 (prepared.0, prepared.1, parallelism),
                 (Place::InRecovery, one_of(&ROLLBACK, random), parallelism),
@@ -140,7 +145,7 @@ impl Scene {
 }
 
 /// The kills of a run: half of them, and at least one per place, at fault points; the others by progress.
-pub(crate) fn schedule(kills: u32, seed: u64, parallelism: u32) -> Vec<Strike> {
+pub(crate) fn schedule(kills: u32, seed: u64, parallelism: u32, points: SinkPoints) -> Vec<Strike> {
     let mut random = SplitMix64::seeded(seed);
     let mut scenes = EACH_PLACE.to_vec();
     let mut at_points = KILLS_MIN;
@@ -158,7 +163,7 @@ pub(crate) fn schedule(kills: u32, seed: u64, parallelism: u32) -> Vec<Strike> {
     for last in (1..scenes.len()).rev() {
         scenes.swap(last, usize::try_from(random.below(last as u64 + 1)).unwrap_or(0));
     }
-    scenes.into_iter().flat_map(|scene| scene.strikes(parallelism, &mut random)).collect()
+    scenes.into_iter().flat_map(|scene| scene.strikes(parallelism, points, &mut random)).collect()
 }
 
 #[cfg(test)]
@@ -178,7 +183,7 @@ mod tests {
     fn each_place_is_struck_and_half_of_the_kills_are_at_points() {
         for seed in 0..200 {
             for kills in [7, 8, 13, 14, 20, 21, 50] {
-                let strikes = schedule(kills, seed, 3);
+                let strikes = schedule(kills, seed, 3, SinkPoints::SQLITE);
                 assert_eq!(strikes.len() as u32, kills);
                 let places: BTreeSet<_> = strikes.iter().filter_map(place).collect();
                 assert_eq!(places.len(), Place::ALL.len(), "seed {seed}: {strikes:?}");
@@ -192,7 +197,7 @@ mod tests {
     fn what_needs_another_death_in_front_has_it() {
         for seed in 0..200 {
             for parallelism in [1, 3] {
-                let strikes = schedule(30, seed, parallelism);
+                let strikes = schedule(30, seed, parallelism, SinkPoints::SQLITE);
                 for pair in strikes.windows(2) {
                     if place(&pair[1]) == Some(Place::BetweenCommits) {
                         assert_eq!(place(&pair[0]), Some(Place::Logged));
@@ -206,7 +211,8 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_kills_and_another_seed_others() {
-        assert_eq!(schedule(20, 7, 3), schedule(20, 7, 3));
-        assert_ne!(schedule(20, 7, 3), schedule(20, 8, 3));
+        let drawn = |seed| schedule(20, seed, 3, SinkPoints::SQLITE);
+        assert_eq!(drawn(7), drawn(7));
+        assert_ne!(drawn(7), drawn(8));
     }
 }

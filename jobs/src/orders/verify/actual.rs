@@ -1,4 +1,4 @@
-//! The tables as they stand in the database.
+//! The tables as they stand in a SQLite database.
 //!
 //! Owns: the connection (read-only), the queries, and what they need of the tables.
 //! Does not own: how the tables came about.
@@ -16,16 +16,19 @@ use super::verdict::{TableVerdict, Verdict};
 
 /// A table, and its columns with the id first.
 #[derive(Debug, Clone, Copy)]
-struct Table {
-    name: &'static str,
-    columns: &'static str,
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    pub(super) columns: &'static str,
 }
 
-const ORDER_EVENT: Table =
+pub(super) const ORDER_EVENT: Table =
     Table { name: "t_order_event", columns: "order_id, user_id, amount_cents, status, event_time_ms" };
-const ORDER_LOG: Table = Table { name: "t_order_log", columns: "order_id, user_id, amount_cents" };
-const ORDER_STAT: Table = Table { name: "t_order_stat", columns: "user_id, order_count, total_amount_cents" };
-const USER_TOTAL: Table = Table { name: "t_user_total", columns: "user_id, order_count, total_amount_cents" };
+pub(super) const ORDER_LOG: Table =
+    Table { name: super::verdict::ORDER_LOG, columns: "order_id, user_id, amount_cents" };
+pub(super) const ORDER_STAT: Table =
+    Table { name: "t_order_stat", columns: "user_id, order_count, total_amount_cents" };
+pub(super) const USER_TOTAL: Table =
+    Table { name: "t_user_total", columns: "user_id, order_count, total_amount_cents" };
 
 /// A database, open for reading.
 #[derive(Debug)]
@@ -69,21 +72,25 @@ impl Database {
         let total = |row: &rusqlite::Row<'_>| {
             Ok(TotalRow { order_count: row.get(1)?, total_amount_cents: row.get(2)? })
         };
-        Ok(Verdict {
-            order_event: reader.compare(ORDER_EVENT, Tally::against(&expected.events), |row| {
-                Ok(EventRow {
-                    user_id: row.get(1)?,
-                    amount_cents: row.get(2)?,
-                    status: row.get(3)?,
-                    event_time_ms: row.get(4)?,
-                })
-            })?,
-            order_log: reader.compare(ORDER_LOG, Tally::against(&expected.log), |row| {
-                Ok(LogRow { user_id: row.get(1)?, amount_cents: row.get(2)? })
-            })?,
-            order_stat: reader.compare(ORDER_STAT, Tally::against(&expected.totals), total)?,
-            user_total: reader.compare(USER_TOTAL, Tally::against(&expected.totals), total)?,
-        })
+        let event = reader.compare(ORDER_EVENT, Tally::against(&expected.events), |row| {
+            Ok(EventRow {
+                user_id: row.get(1)?,
+                amount_cents: row.get(2)?,
+                status: row.get(3)?,
+                event_time_ms: row.get(4)?,
+            })
+        })?;
+        let log = reader.compare(ORDER_LOG, Tally::against(&expected.log), |row| {
+            Ok(LogRow { user_id: row.get(1)?, amount_cents: row.get(2)? })
+        })?;
+        let stat = reader.compare(ORDER_STAT, Tally::against(&expected.totals), total)?;
+        let user = reader.compare(USER_TOTAL, Tally::against(&expected.totals), total)?;
+        Ok(Verdict::of([
+            (ORDER_EVENT.name, event),
+            (ORDER_LOG.name, log),
+            (ORDER_STAT.name, stat),
+            (USER_TOTAL.name, user),
+        ]))
     }
 }
 

@@ -83,6 +83,16 @@ pub(crate) struct Expected {
     pub(crate) log: BTreeMap<i64, LogRow>,
     /// `t_order_stat` and `t_user_total`, by user.
     pub(crate) totals: BTreeMap<i64, TotalRow>,
+    /// Where each order stood in the topic, by [`place_id`]; empty for files.
+    #[cfg(feature = "rdkafka")]
+    pub(crate) places: BTreeMap<i64, LogRow>,
+}
+
+/// A place in a topic as one number.
+#[cfg(feature = "rdkafka")]
+pub(crate) fn place_id(partition: i64, offset: i64) -> i64 {
+    use super::verdict::OFFSET_BITS;
+    (partition << OFFSET_BITS) | (offset & ((1 << OFFSET_BITS) - 1))
 }
 
 impl Expected {
@@ -99,6 +109,25 @@ impl Expected {
         for file in files {
             expected.add_file(&file)?;
         }
+        Ok(expected)
+    }
+
+    /// Reads all of a topic, committed records only. A record without a value is not yet an order.
+    ///
+    /// # Errors
+    /// [`VerifyError`] with partition and offset.
+    #[cfg(feature = "rdkafka")]
+    pub(crate) fn of_topic(address: &crate::address::servers::KafkaAddress) -> Result<Self, VerifyError> {
+        let mut expected = Self::default();
+        crate::topic::read::each_record(address, |record| {
+            let Some(value) = record.value else { return Ok(()) };
+            let place = || format!("{address} partition {} offset {}", record.partition, record.offset);
+            let order: InputLine = serde_json::from_slice(value)
+                .map_err(|source| VerifyError::Record { place: place(), source })?;
+            let row = LogRow { user_id: order.user_id, amount_cents: order.amount_cents };
+            expected.places.insert(place_id(record.partition.into(), record.offset), row);
+            expected.add(order).map_err(|order_id| VerifyError::RecordTwice { place: place(), order_id })
+        })?;
         Ok(expected)
     }
 

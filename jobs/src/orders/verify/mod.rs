@@ -1,22 +1,26 @@
 //! `orders verify`: is what stands in the tables exactly what the input asks for?
 //!
 //! Owns: the flags, the order of the steps, and the exit status: 0 only when all four tables agree in every row.
-//! Does not own: the plain loop over the input ([`expected`]), the reading of SQLite ([`actual`]), the comparison
-//! ([`tally`]), the result and its forms ([`verdict`]).
+//! Does not own: the plain loop over the input ([`expected`]), the reading of SQLite ([`actual`]), of MySQL (`mysql`) and of a
+//! topic (`detail`), the comparison ([`tally`]), the result and its forms ([`verdict`]).
 //! Runs on: the main thread.
 //!
 //! Nothing here uses a type of the engine, of the connectors or of the job: what is checked must not check itself.
 //!
-//! 1. [`expected`] reads every line of every partition file and builds the tables that must come out.
+//! 1. [`expected`] reads every line of every partition file, or every record of the topic, and builds the tables that must come out.
 //! 2. [`actual`] opens the database read-only and reads the four tables in one transaction, so that they belong
-//!    to one moment.
+//!    to one moment. With a topic as input MySQL's `t_order_log` is compared place by place too: partition and offset of each row.
 //! 3. [`tally`] counts, row by row: doubled, lost, wrong and unexpected rows, and by how many cents the amounts deviate.
 //!    A deviation is the sum of absolute differences, per order where a table has orders and per user where it has
 //!    totals. So one order lost and one doubled cannot cancel out, also when user and amount are the same: `t_order_log`
 //!    has a row per applied order and no key that could hide it.
 
 mod actual;
+#[cfg(feature = "rdkafka")]
+mod detail;
 mod expected;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -24,7 +28,7 @@ pub(crate) mod verdict;
 
 use std::io;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -33,7 +37,7 @@ use clap::Args;
 use self::actual::Database;
 use self::expected::Expected;
 pub(crate) use self::verdict::Verdict;
-use crate::address::{parse_files, parse_sqlite};
+use crate::address::{SinkAddress, SourceAddress, parse_audited_sink, parse_audited_source};
 
 /// How long a lock on the database is waited for.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
@@ -41,12 +45,15 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// Flags of `orders verify`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// The input of the job: a folder of partition files.
-    #[arg(long, value_name = "files:DIR", value_parser = parse_files)]
-    pub(crate) source: PathBuf,
-    /// The output of the job: a database file.
-    #[arg(long, value_name = "sqlite:FILE", value_parser = parse_sqlite)]
-    pub(crate) sink: PathBuf,
+    /// The input of the job: a folder of partition files, or a topic.
+    #[arg(long, value_name = "files:DIR|kafka://HOST:PORT/TOPIC", value_parser = parse_audited_source)]
+    pub(crate) source: SourceAddress,
+    /// The output of the job: a database, or a topic.
+    #[arg(long, value_name = "sqlite:FILE|mysql://…|kafka://…", value_parser = parse_audited_sink)]
+    pub(crate) sink: SinkAddress,
+    /// The job's second output, if it has one: the topic of orders as they are.
+    #[arg(long, value_name = "kafka://HOST:PORT/TOPIC", value_parser = parse_detail)]
+    pub(crate) detail: Option<SinkAddress>,
     /// Print one JSON object instead of the table.
     #[arg(long)]
     pub(crate) json: bool,
@@ -148,6 +155,75 @@ pub(crate) enum VerifyError {
         #[source]
         source: rusqlite::Error,
     },
+    /// A record is not an order.
+    #[cfg(feature = "rdkafka")]
+    #[error(
+        "{place}: this is not an order\n  help: the topic must hold orders as JSON, as `orders produce` writes them"
+    )]
+    Record {
+        /// Topic, partition and offset.
+        place: String,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// Two records have one order id.
+    #[cfg(feature = "rdkafka")]
+    #[error(
+        "{place}: order {order_id} stands in the input twice\n  help: fill a new topic: an order id must be unique in it"
+    )]
+    RecordTwice {
+        /// Topic, partition and offset of the second one.
+        place: String,
+        /// The id.
+        order_id: i64,
+    },
+    /// The topic.
+    #[cfg(feature = "rdkafka")]
+    #[error(transparent)]
+    Topic(#[from] crate::topic::TopicError),
+    /// The database of a server.
+    #[cfg(feature = "mysql")]
+    #[error(transparent)]
+    Database(#[from] crate::database::DatabaseError),
+    /// A table of a server is missing.
+    #[cfg(feature = "mysql")]
+    #[error("{place} has no table {table}\n  help: make the tables with `orders tables`, or correct --sink")]
+    NoServerTable {
+        /// Server and database.
+        place: String,
+        /// The table.
+        table: &'static str,
+    },
+    /// A row of a server has another form.
+    #[cfg(feature = "mysql")]
+    #[error(
+        "a row of {table} in {place} has not the form of {columns}\n  help: the tables must be those of `orders tables`"
+    )]
+    ServerRow {
+        /// Server and database.
+        place: String,
+        /// The table.
+        table: &'static str,
+        /// Its columns.
+        columns: &'static str,
+    },
+    /// What cannot be audited; refused while flags are read.
+    #[error("{address} cannot be audited\n  help: give a database or a topic")]
+    NotAudited {
+        /// As given.
+        address: String,
+    },
+}
+
+/// `--detail`: a topic.
+pub(crate) fn parse_detail(text: &str) -> Result<SinkAddress, crate::address::AddressError> {
+    match text.strip_prefix("kafka:") {
+        Some(_) => text.parse(),
+        None => {
+            Err(crate::address::AddressError::Sink { text: text.into(), expected: "kafka://HOST:PORT/TOPIC" })
+        }
+    }
 }
 
 /// Compares and prints.
@@ -155,7 +231,7 @@ pub(crate) enum VerifyError {
 /// # Errors
 /// [`VerifyError`] when the comparison is not possible. That the tables differ is no error but exit status 1.
 pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, VerifyError> {
-    let verdict = audit(&args.source, &args.sink)?;
+    let verdict = audit_all(&args.source, &args.sink, args.detail.as_ref())?;
     let text = match args.json {
         true => format!("{}\n", verdict.to_json()),
         false => format!("{}  exactly once: {}\n", verdict.to_text(), verdict.yes_or_no()),
@@ -169,11 +245,52 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<ExitCode, VerifyError> {
 ///
 /// # Errors
 /// [`VerifyError`].
-pub(crate) fn audit(input: &Path, database: &Path) -> Result<Verdict, VerifyError> {
-    audit_with_patience(input, database, LOCK_PATIENCE)
+pub(crate) fn audit(source: &SourceAddress, sink: &SinkAddress) -> Result<Verdict, VerifyError> {
+    audit_with_patience(source, sink, LOCK_PATIENCE)
 }
 
-fn audit_with_patience(input: &Path, database: &Path, patience: Duration) -> Result<Verdict, VerifyError> {
-    let expected = Expected::of_folder(input)?;
-    Database::open(database, patience)?.compare(&expected)
+/// Compares one output or two.
+///
+/// # Errors
+/// [`VerifyError`].
+pub(crate) fn audit_all(
+    source: &SourceAddress,
+    sink: &SinkAddress,
+    detail: Option<&SinkAddress>,
+) -> Result<Verdict, VerifyError> {
+    let expected = expected_of(source)?;
+    let verdict = compare(sink, &expected, LOCK_PATIENCE)?;
+    match detail {
+        #[cfg(feature = "rdkafka")]
+        Some(detail) => Ok(verdict.and(compare(detail, &expected, LOCK_PATIENCE)?)),
+        _ => Ok(verdict),
+    }
+}
+
+fn audit_with_patience(
+    source: &SourceAddress,
+    sink: &SinkAddress,
+    patience: Duration,
+) -> Result<Verdict, VerifyError> {
+    compare(sink, &expected_of(source)?, patience)
+}
+
+fn expected_of(source: &SourceAddress) -> Result<Expected, VerifyError> {
+    match source {
+        SourceAddress::Files(folder) => Expected::of_folder(folder),
+        #[cfg(feature = "rdkafka")]
+        SourceAddress::Kafka(address) => Expected::of_topic(address),
+        SourceAddress::Datagen => Err(VerifyError::NotAudited { address: source.to_string() }),
+    }
+}
+
+fn compare(sink: &SinkAddress, expected: &Expected, patience: Duration) -> Result<Verdict, VerifyError> {
+    match sink {
+        SinkAddress::Sqlite(file) => Database::open(file, patience)?.compare(expected),
+        #[cfg(feature = "mysql")]
+        SinkAddress::Mysql(address) => mysql::compare(address, expected),
+        #[cfg(feature = "rdkafka")]
+        SinkAddress::Kafka(address) => detail::compare(address, expected),
+        SinkAddress::Blackhole => Err(VerifyError::NotAudited { address: sink.to_string() }),
+    }
 }

@@ -69,15 +69,22 @@ impl Planted {
     }
 
     fn audit(&self) -> Result<Verdict, VerifyError> {
-        audit_with_patience(&self.input(), &self.database(), Duration::ZERO)
+        audit_with_patience(&SourceAddress::Files(self.input()), &sqlite(self), Duration::ZERO)
     }
+}
+
+fn sqlite(planted: &Planted) -> SinkAddress {
+    SinkAddress::Sqlite(planted.database())
 }
 
 #[test]
 fn tables_as_they_must_be_are_ok() {
     let verdict = Planted::clean().audit().unwrap();
     assert!(verdict.ok(), "{}", verdict.to_text());
-    assert_eq!((verdict.order_log.expected, verdict.user_total.expected), (5, 3));
+    assert_eq!(
+        (verdict.table("t_order_log").unwrap().expected, verdict.table("t_user_total").unwrap().expected),
+        (5, 3)
+    );
     assert_eq!(verdict.to_json()["ok"], true);
 }
 
@@ -85,7 +92,10 @@ fn tables_as_they_must_be_are_ok() {
 fn one_order_lost_and_one_doubled_of_the_same_user_and_amount_is_seen() {
     let verdict = Planted::spoiled_by("UPDATE t_order_log SET order_id = 1 WHERE order_id = 3");
     assert!(!verdict.ok());
-    assert!(verdict.order_stat.ok() && verdict.user_total.ok(), "the totals cannot see it");
+    assert!(
+        verdict.table("t_order_stat").unwrap().ok() && verdict.table("t_user_total").unwrap().ok(),
+        "the totals cannot see it"
+    );
     let json = verdict.to_json();
     assert_eq!((json["expected"].as_u64(), json["actual"].as_u64()), (Some(5), Some(5)));
     assert_eq!((json["duplicates"].as_u64(), json["lost"].as_u64()), (Some(1), Some(1)));
@@ -100,7 +110,13 @@ fn one_order_lost_and_one_doubled_of_the_same_user_and_amount_is_seen() {
 #[test]
 fn a_lost_order_worth_nothing_is_seen() {
     let verdict = Planted::spoiled_by("DELETE FROM t_order_event WHERE order_id = 4");
-    assert_eq!((verdict.order_event.lost, verdict.order_event.deviation_cents), (1, 0));
+    assert_eq!(
+        (
+            verdict.table("t_order_event").unwrap().lost,
+            verdict.table("t_order_event").unwrap().deviation_cents
+        ),
+        (1, 0)
+    );
     assert!(!verdict.ok());
 }
 
@@ -158,7 +174,7 @@ fn totals_moved_from_one_user_to_another_do_not_cancel() {
         "UPDATE t_order_stat SET total_amount_cents = total_amount_cents + 5 WHERE user_id = 7;
          UPDATE t_order_stat SET total_amount_cents = total_amount_cents - 5 WHERE user_id = 8",
     );
-    assert_eq!(verdict.order_stat.deviation_cents, 10);
+    assert_eq!(verdict.table("t_order_stat").unwrap().deviation_cents, 10);
 }
 
 #[test]
@@ -234,9 +250,10 @@ fn a_folder_without_input_is_refused() {
     let planted = Planted::clean();
     let empty = planted.folder.path().join("empty");
     fs::create_dir(&empty).unwrap();
-    let error = audit(&empty, &planted.database()).unwrap_err();
+    let error = audit(&SourceAddress::Files(empty), &sqlite(&planted)).unwrap_err();
     assert!(matches!(error, VerifyError::NoInput { .. }), "{error:?}");
-    let error = audit(&planted.folder.path().join("none"), &planted.database()).unwrap_err();
+    let error =
+        audit(&SourceAddress::Files(planted.folder.path().join("none")), &sqlite(&planted)).unwrap_err();
     assert!(matches!(error, VerifyError::Input { .. }), "{error:?}");
 }
 

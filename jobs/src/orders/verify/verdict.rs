@@ -91,33 +91,61 @@ impl TableVerdict {
     }
 }
 
-/// The four tables together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// `t_order_log` by the places in the topic; the id of a row is its place.
+pub(crate) const BY_OFFSET: &str = "t_order_log by offset";
+/// The bits of a place that are its offset; those above are its partition.
+pub(crate) const OFFSET_BITS: u32 = 48;
+
+/// The table that cannot hide a duplicate.
+pub(crate) const ORDER_LOG: &str = "t_order_log";
+
+/// What was compared: the four tables, or a topic, or both.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// A row per order, by key.
-    pub(crate) order_event: TableVerdict,
-    /// A row per applied order, without key.
-    pub(crate) order_log: TableVerdict,
-    /// Totals to which the sink adds each order.
-    pub(crate) order_stat: TableVerdict,
-    /// Totals from keyed state.
-    pub(crate) user_total: TableVerdict,
+    tables: Vec<(&'static str, TableVerdict)>,
 }
 
 impl Verdict {
-    /// Names and verdicts, in the order in which they are shown.
-    pub(crate) fn tables(&self) -> [(&'static str, &TableVerdict); 4] {
-        [
-            ("t_order_event", &self.order_event),
-            ("t_order_log", &self.order_log),
-            ("t_order_stat", &self.order_stat),
-            ("t_user_total", &self.user_total),
-        ]
+    /// Of these tables, shown in this order.
+    pub(crate) fn of(tables: impl IntoIterator<Item = (&'static str, TableVerdict)>) -> Self {
+        Self { tables: tables.into_iter().collect() }
     }
 
-    /// True when all tables are exactly what they must be.
+    /// Another output of the same input, below the others.
+    #[cfg(feature = "rdkafka")]
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.tables.extend(other.tables);
+        self
+    }
+
+    /// Names and verdicts, in the order in which they are shown.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = (&'static str, &TableVerdict)> {
+        self.tables.iter().map(|(name, table)| (*name, table))
+    }
+
+    /// The table of this name.
+    pub(crate) fn table(&self, name: &str) -> Option<&TableVerdict> {
+        self.tables().find(|(found, _)| *found == name).map(|(_, table)| table)
+    }
+
+    /// The one whose figures stand for all: [`ORDER_LOG`], or what there is instead.
+    pub(crate) fn orders(&self) -> &TableVerdict {
+        const NOTHING: &TableVerdict = &TableVerdict {
+            expected: 0,
+            actual: 0,
+            duplicates: 0,
+            lost: 0,
+            wrong: 0,
+            unexpected: 0,
+            deviation_cents: 0,
+            faults: Vec::new(),
+        };
+        self.table(ORDER_LOG).or_else(|| self.tables().next().map(|(_, table)| table)).unwrap_or(NOTHING)
+    }
+
+    /// True when something was compared, and all of it is exactly what it must be.
     pub(crate) fn ok(&self) -> bool {
-        self.tables().iter().all(|(_, table)| table.ok())
+        !self.tables.is_empty() && self.tables().all(|(_, table)| table.ok())
     }
 
     /// `yes` or `no`.
@@ -129,17 +157,18 @@ impl Verdict {
     /// `deviation_cents`, `wrong` and `unexpected`, which are summed over all tables.
     pub(crate) fn to_json(&self) -> Value {
         let sum = |figure: fn(&TableVerdict) -> u64| {
-            self.tables().iter().fold(0_u64, |sum, (_, table)| sum.saturating_add(figure(table)))
+            self.tables().fold(0_u64, |sum, (_, table)| sum.saturating_add(figure(table)))
         };
         let tables: serde_json::Map<_, _> =
-            self.tables().iter().map(|(name, table)| ((*name).to_owned(), table.to_json())).collect();
+            self.tables().map(|(name, table)| (name.to_owned(), table.to_json())).collect();
+        let orders = self.orders();
         json!({
-            "expected": self.order_log.expected,
-            "actual": self.order_log.actual,
-            "duplicates": self.order_log.duplicates,
-            "lost": self.order_log.lost,
-            "duplicate_rate": rate(self.order_log.duplicates, self.order_log.expected),
-            "loss_rate": rate(self.order_log.lost, self.order_log.expected),
+            "expected": orders.expected,
+            "actual": orders.actual,
+            "duplicates": orders.duplicates,
+            "lost": orders.lost,
+            "duplicate_rate": rate(orders.duplicates, orders.expected),
+            "loss_rate": rate(orders.lost, orders.expected),
             "wrong": sum(|table| table.wrong),
             "unexpected": sum(|table| table.unexpected),
             "deviation_cents": sum(|table| table.deviation_cents),
@@ -152,18 +181,27 @@ impl Verdict {
     pub(crate) fn to_text(&self) -> String {
         let mut text = format!("{:>28}{:>12}{:>13}{:>7}\n", "expected", "actual", "duplicates", "lost");
         for (name, table) in self.tables() {
-            let holds_totals = !name.starts_with("t_order_event") && !name.starts_with("t_order_log");
+            let holds_totals = name == "t_order_stat" || name == "t_user_total";
             let notes = notes(table, holds_totals);
             let [expected, actual, duplicates, lost] =
                 [table.expected, table.actual, table.duplicates, table.lost].map(grouped);
             let row = format!("  {name:<16}{expected:>10}{actual:>12}{duplicates:>13}{lost:>7}    {notes}");
             writeln!(text, "{}", row.trim_end()).expect("a String takes all text");
             for fault in &table.faults {
-                writeln!(text, "      {} {}", fault.kind.word(), fault.id).expect("a String takes all text");
+                let id = words_of(name, fault.id);
+                writeln!(text, "      {} {id}", fault.kind.word()).expect("a String takes all text");
             }
         }
         text
     }
+}
+
+/// An order or a user by its number, a place in a topic by partition and offset.
+fn words_of(table: &str, id: i64) -> String {
+    if table != BY_OFFSET {
+        return id.to_string();
+    }
+    format!("partition {} offset {}", id >> OFFSET_BITS, id & ((1 << OFFSET_BITS) - 1))
 }
 
 /// What stands behind the columns: always the deviation of totals, and all that is not as it must be.
@@ -195,12 +233,12 @@ mod tests {
     #[test]
     fn the_table_looks_as_promised() {
         let (orders, users) = (clean(69_659), clean(23_570));
-        let verdict = Verdict {
-            order_event: orders.clone(),
-            order_log: orders,
-            order_stat: users.clone(),
-            user_total: users,
-        };
+        let verdict = Verdict::of([
+            ("t_order_event", orders.clone()),
+            ("t_order_log", orders),
+            ("t_order_stat", users.clone()),
+            ("t_user_total", users),
+        ]);
         let expected = "                    expected      actual   duplicates   lost
   t_order_event       69,659      69,659            0      0
   t_order_log         69,659      69,659            0      0
@@ -209,6 +247,17 @@ mod tests {
 ";
         assert_eq!(verdict.to_text(), expected);
         assert!(verdict.ok());
+    }
+
+    #[test]
+    fn a_place_in_a_topic_is_named_by_partition_and_offset() {
+        assert_eq!(words_of("t_order_log", 7), "7");
+        assert_eq!(words_of(BY_OFFSET, (2 << OFFSET_BITS) | 41), "partition 2 offset 41");
+    }
+
+    #[test]
+    fn where_nothing_was_compared_nothing_is_proven() {
+        assert!(!Verdict::default().ok());
     }
 
     #[test]

@@ -34,7 +34,8 @@ pub(super) fn entry_rows(folder: &CheckpointFolder) -> Vec<EntryRow> {
     let written = |path: &str| written.get(path).copied().unwrap_or(0);
     let whole = listing.iter().map(|(number, entry)| {
         let retained = entry.manifest().map(|_| kept.contains(&number));
-        let note = note(listing.is_void(number) && entry.is_claim(), entry);
+        // Below a claim at 1 nothing has ever stood; of others cleaned checkpoints are not known any more.
+        let note = note(listing.is_void(number) && entry.is_claim(), number == EntryNumber(1), entry);
         EntryRow {
             entry: number.0,
             kind: kind(entry),
@@ -80,9 +81,13 @@ fn kind(entry: &LogEntry) -> &'static str {
     }
 }
 
-fn note(void: bool, entry: &LogEntry) -> String {
+/// `first`: the log begins with it.
+fn note(void: bool, first: bool, entry: &LogEntry) -> String {
     match &entry.body {
         EntryBody::Claim { .. } if void => "void: an older attempt had written above it".to_owned(),
+        EntryBody::Claim { base: ClaimBase::Latest, .. } if first => {
+            "begins: there was no checkpoint".to_owned()
+        }
         EntryBody::Claim { base, .. } => base_in_words(*base),
         EntryBody::Checkpoint { retained, .. } if retained.is_empty() => String::new(),
         EntryBody::Checkpoint { retained, .. } => {

@@ -53,6 +53,7 @@ impl Seen {
                     AttemptEnd::Fenced { .. } => "fenced",
                     AttemptEnd::Failed { .. } => "failed",
                     AttemptEnd::Lost(_) => "lost",
+                    AttemptEnd::Replaced { .. } => "replaced",
                 }),
                 MasterAction::Clean(_) | MasterAction::Discover { .. } | MasterAction::Notice(_) => {}
             }

@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::scene::{Job, Scene, poll, stderr};
+use super::scene::{Job, Scene, poll, stdout};
 
 fn send(job: &Job, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(job.pid()).unwrap()).unwrap(), signal).unwrap();
@@ -10,9 +10,11 @@ fn send(job: &Job, signal: Signal) {
 
 /// A job all of whose sinks block their threads.
 fn blocked(scene: &Scene) -> Job {
-    let mut job = scene.started(&["--block-sink", "--parallelism", "4", "--checkpoint-interval", "50ms"]);
-    // Its first checkpoint waits for the sinks.
-    job.wait_for("progress");
+    const EXPIRES: [&str; 6] =
+        ["--checkpoint-interval", "50ms", "--checkpoint-timeout", "1s", "--tolerable-failures", "1000"];
+    let mut job = scene.started(&[&["--block-sink", "--parallelism", "4"], &EXPIRES[..]].concat());
+    // It waits for the sinks.
+    job.wait_for("checkpoint_failed");
     job
 }
 
@@ -38,7 +40,7 @@ fn a_cancel_and_sigterm_end_a_job_whose_sinks_block_the_io_side_with_status_4_an
     send(&second, Signal::TERM);
     let canceled = scenes[0].tidegate(&["cancel", "numbers"]);
     assert_eq!(canceled.status.code(), Some(1));
-    assert!(stderr(&canceled).contains("counts_sink["), "{}", stderr(&canceled));
+    assert!(stdout(&canceled).contains("counts_sink["), "{}", stdout(&canceled));
     for job in [first, second] {
         let (status, said) = job.end();
         assert_eq!(status.code(), Some(4), "{said}");

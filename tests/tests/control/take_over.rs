@@ -60,7 +60,7 @@ fn a_job_that_stood_still_while_it_was_taken_over_is_fenced_when_it_goes_on() {
     // It says nothing, and is not taken for dead.
     let refused = scene.job(&OFTEN).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
-    assert!(stderr(&refused).contains("does not say its name"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("is stopped by a signal"), "{}", stderr(&refused));
 
     let mut second = scene.started(&[&OFTEN[..], &["--take-over"]].concat());
     second.wait_for("checkpoint");

@@ -52,7 +52,10 @@ impl Position {
                 self.checkpoints = self.checkpoints.max(checkpoints);
                 self.prepared = 0;
             }
-            RunEvent::CheckpointFailed { .. } | RunEvent::Restarting { .. } | RunEvent::Failed { .. } => {}
+            RunEvent::CheckpointFailed { .. }
+            | RunEvent::Restarting { .. }
+            | RunEvent::RepeatedOutput { .. }
+            | RunEvent::Failed { .. } => {}
         }
     }
 }

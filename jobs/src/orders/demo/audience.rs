@@ -69,6 +69,7 @@ impl Observer for Audience {
             RunEvent::Started { .. }
             | RunEvent::Finished { .. }
             | RunEvent::Canceled { .. }
+            | RunEvent::RepeatedOutput { .. }
             | RunEvent::Failed { .. } => {}
         }
     }

@@ -74,7 +74,10 @@ impl Timeline {
             }
             RunEvent::CheckpointFailed { id, .. } => Moment::CheckpointFailed { id },
             RunEvent::Finished { .. } => Moment::Finished,
-            RunEvent::Restarting { .. } | RunEvent::Canceled { .. } | RunEvent::Failed { .. } => return,
+            RunEvent::Restarting { .. }
+            | RunEvent::RepeatedOutput { .. }
+            | RunEvent::Canceled { .. }
+            | RunEvent::Failed { .. } => return,
         };
         self.mark(moment, position.records_in);
     }

@@ -116,8 +116,9 @@ fn measure(
     let samples = std::thread::scope(|scope| {
         let producer = scope.spawn(|| produce(topic, options.rate, records, &ready, &over));
         let (cancel_tx, cancel_rx) = std::sync::mpsc::sync_channel(1);
-        let reader = scope.spawn(|| {
-            let seen = block_on(look(table, records, &over));
+        let over_now = &over;
+        let reader = scope.spawn(move || {
+            let seen = block_on(look(table, records, over_now));
             if let Ok(cancel) = cancel_rx.recv_timeout(PATIENCE) {
                 let cancel: tidegate_engine::execution::CancelHandle = cancel;
                 cancel.cancel();

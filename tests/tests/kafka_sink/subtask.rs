@@ -56,6 +56,7 @@ fn context(
     let newest = restored.iter().map(|transaction| transaction.closed_by).max();
     TwoPhaseContext {
         connector: ConnectorContext {
+            checkpoint_timeout: std::time::Duration::from_secs(60),
             clock: SystemClock::shared(),
             io: TokioIo::shared(tokio::runtime::Handle::current()),
             waker: Arc::new(NoWake),

@@ -3,7 +3,7 @@
 //! Owns: their columns, and what is done with a row in each mode. Does not own: the streams ([`super`]).
 //! Runs on: the main thread while the graph is recorded; the closures on the slots' threads.
 
-use tidegate::connectors::mysql::{Columns, MysqlSink, UpsertSink};
+use tidegate::connectors::mysql::{Columns, MysqlSink};
 use tidegate::engine::api::KeyedStream;
 use tidegate::prelude::DataStream;
 
@@ -47,11 +47,11 @@ pub(super) fn sinks<ByOrder, ByUser>(
         }
         // What is added to cannot be written twice: the sums come from keyed state.
         MysqlMode::Upsert => {
-            by_order
-                .sink("order_event_sink", UpsertSink::new(url, "t_order_event", event_columns(), "order_id"));
-            totals.sink("order_stat_sink", UpsertSink::new(url, "t_order_stat", total_columns(), "user_id"));
-            totals.sink("user_total_sink", UpsertSink::new(url, "t_user_total", total_columns(), "user_id"));
-            by_order.sink("order_log_sink", UpsertSink::new(url, "t_order_log", log_columns(), "order_id"));
+            let stat = MysqlSink::table(url, "t_order_stat").columns(|_| total_columns());
+            by_order.sink("order_event_sink", event.upsert_by("order_id"));
+            totals.sink("order_stat_sink", stat.upsert_by("user_id"));
+            totals.sink("user_total_sink", total.upsert_by("user_id"));
+            by_order.sink("order_log_sink", log.upsert_by("order_id"));
         }
     }
 }

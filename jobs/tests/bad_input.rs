@@ -90,7 +90,7 @@ fn a_folder_that_cannot_be_one_is_named() {
     std::fs::write(scenario.path("file"), "x").unwrap();
     let run =
         |url: &str| scenario.orders(&["run", "--source=files:in", "--sink=blackhole", "--checkpoints", url]);
-    refused(run("file"), 1, &["the folder file cannot be created", "may write to"]);
+    refused(run("file"), 2, &["file is a file", "name another place"]);
     refused(run("file/below"), 1, &["file/below", "may write to"]);
     refused(run("hdfs://x"), 2, &["hdfs", "file://"]);
     // A file where the log's folder must be: nothing can be written, also not by root.

@@ -8,6 +8,7 @@ use std::error::Error;
 use std::io;
 
 use crate::control::ControlError;
+use crate::engine::checkpoint::commit_log::LogError;
 use crate::engine::error::{EngineError, JobError};
 use crate::engine::graph::GraphError;
 use crate::settings::SettingsError;
@@ -67,6 +68,9 @@ impl RunError {
                 | EngineError::CancelTimedOut { .. },
             ) => STUCK,
             Self::Engine(EngineError::AlreadyFinished { .. }) => FINISHED,
+            Self::Engine(EngineError::Log(log)) if matches!(**log, LogError::AlreadyFinished { .. }) => {
+                FINISHED
+            }
             Self::Engine(EngineError::Settings { .. }) => USAGE,
             Self::Engine(EngineError::Storage(storage)) => match &**storage {
                 StorageError::UnknownScheme { .. }

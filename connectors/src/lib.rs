@@ -24,6 +24,10 @@ pub mod file;
 #[cfg(feature = "kafka")]
 pub mod kafka;
 #[cfg(feature = "mysql")]
+#[allow(
+    clippy::result_large_err,
+    reason = "an error carries what was tried and the server's answer, and is rare"
+)]
 pub mod mysql;
 pub mod print;
 #[cfg(any(feature = "datagen", feature = "file", feature = "rdkafka"))]

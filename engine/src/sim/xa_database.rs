@@ -31,6 +31,8 @@ impl XaError {
     pub const NOT_A_BRANCH: Self = Self(1397);
     /// `XAER_RMFAIL`: not in this state of the session.
     pub const WRONG_STATE: Self = Self(1399);
+    /// `XAER_OUTSIDE`: inside another branch, and MariaDB says so.
+    pub const OUTSIDE: Self = Self(1400);
     /// `XA_RBROLLBACK`: the branch was rolled back.
     pub const ROLLED_BACK: Self = Self(1402);
     /// `XAER_DUPID`: there is such a branch.
@@ -269,6 +271,7 @@ impl<X: Ord + Clone, R> XaServer<X, R> {
     fn commit(&mut self, session: SessionId, state: &SessionState<X>, x: &X) -> Result<(), XaError> {
         match state {
             SessionState::Idle | SessionState::Bound => {}
+            SessionState::Active(_) if self.flavor == Flavor::MariaDb => return Err(XaError::OUTSIDE),
             SessionState::Active(_) | SessionState::Ended(_) | SessionState::Doomed(_) => {
                 return Err(XaError::WRONG_STATE);
             }

@@ -227,7 +227,10 @@ fn replay_on(service: ServiceKind, kind: ServerKind, name: &str) {
                 replay(case, &url, &io, kind, number).await;
             }
         }
-        first.run("clearing", &format!("DROP DATABASE {database}")).await.unwrap();
+        // A new data folder of MariaDB may refuse its first drop (1034, an index of its own); nothing hangs on it.
+        if let Err(error) = first.run("clearing", &format!("DROP DATABASE {database}")).await {
+            println!("{database} is left: {error}");
+        }
     });
 }
 

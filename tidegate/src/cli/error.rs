@@ -114,7 +114,7 @@ pub(crate) enum CliError {
     /// A database does not do what it shall.
     #[cfg(feature = "mysql")]
     #[error(transparent)]
-    Mysql(#[from] crate::connectors::mysql::MysqlError),
+    Mysql(Box<crate::connectors::mysql::MysqlError>),
     /// No such prepared branch.
     #[cfg(feature = "mysql")]
     #[error("no branch {xid} is prepared on this server\n  help: `tidegate xa list` shows those that are")]
@@ -146,5 +146,12 @@ impl CliError {
             Self::NoSuchBranch { .. } => 2,
             _ => 1,
         }
+    }
+}
+
+#[cfg(feature = "mysql")]
+impl From<crate::connectors::mysql::MysqlError> for CliError {
+    fn from(error: crate::connectors::mysql::MysqlError) -> Self {
+        Self::Mysql(Box::new(error))
     }
 }

@@ -233,7 +233,7 @@ mod tests {
             ("o@x", "se:cret", "db.example", 3307)
         );
         assert_eq!((url.database(), url.query()), ("orders", Some("mode=xa&a=b")));
-        assert_eq!(format!("{url} {url:?}").contains("cret"), false);
+        assert!(!format!("{url} {url:?}").contains("cret"));
         assert_eq!(url.to_string(), "mysql://o@x@db.example:3307/orders");
         let plain = MysqlUrl::parse("mysql://root@[::1]/d").unwrap();
         assert_eq!((plain.host(), plain.port(), plain.password()), ("::1", 3306, ""));

@@ -93,8 +93,7 @@ fn run_over(batches: usize, until: impl Fn(&[(Moment, usize)]) -> bool) -> Vec<(
         }
     }
     assert!(commands.is_none(), "it never held");
-    let let_go = let_go.lock().unwrap().clone();
-    let_go
+    let_go.lock().unwrap().clone()
 }
 
 #[test]

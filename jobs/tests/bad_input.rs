@@ -91,7 +91,7 @@ fn a_folder_that_cannot_be_one_is_named() {
     let run =
         |url: &str| scenario.orders(&["run", "--source=files:in", "--sink=blackhole", "--checkpoints", url]);
     refused(run("file"), 2, &["file is a file", "name another place"]);
-    refused(run("file/below"), 1, &["file/below", "may write to"]);
+    refused(run("file/below"), 1, &["file/below", "choose another place"]);
     refused(run("hdfs://x"), 2, &["hdfs", "file://"]);
     // A file where the log's folder must be: nothing can be written, also not by root.
     std::fs::create_dir(scenario.path("half")).unwrap();

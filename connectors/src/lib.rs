@@ -23,11 +23,9 @@ pub mod datagen;
 pub mod file;
 #[cfg(feature = "kafka")]
 pub mod kafka;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod key_columns;
 #[cfg(feature = "mysql")]
-#[allow(
-    clippy::result_large_err,
-    reason = "an error carries what was tried and the server's answer, and is rare"
-)]
 pub mod mysql;
 pub mod print;
 #[cfg(any(feature = "datagen", feature = "file", feature = "rdkafka"))]

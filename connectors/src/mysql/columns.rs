@@ -74,30 +74,6 @@ impl<T> fmt::Debug for Columns<T> {
     }
 }
 
-/// One column name, or several, as a key.
-pub trait KeyColumns {
-    /// The names, in order.
-    fn into_names(self) -> Vec<String>;
-}
-
-impl KeyColumns for &str {
-    fn into_names(self) -> Vec<String> {
-        vec![self.to_owned()]
-    }
-}
-
-impl<const N: usize> KeyColumns for [&str; N] {
-    fn into_names(self) -> Vec<String> {
-        self.into_iter().map(str::to_owned).collect()
-    }
-}
-
-impl KeyColumns for Vec<String> {
-    fn into_names(self) -> Vec<String> {
-        self
-    }
-}
-
 /// Makes rows of records and says which one did not fit.
 pub(crate) struct RowEncoder<T> {
     columns: Columns<T>,

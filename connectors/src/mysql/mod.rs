@@ -47,8 +47,9 @@ mod xa_committer;
 mod xa_writer;
 mod xid;
 
+pub use crate::key_columns::KeyColumns;
 pub use civil::{Date, DateTime};
-pub use columns::{Columns, KeyColumns};
+pub use columns::Columns;
 pub use connection::Connection;
 pub use error::{Attempted, MysqlError, ServerAnswer};
 pub use ledger::{LEDGER_TABLE, LedgerEntry, entries as ledger_entries};

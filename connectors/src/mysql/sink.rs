@@ -9,7 +9,7 @@ use tidegate_engine::api::{
     ConnectorError, PreflightContext, PreflightResult, TwoPhaseContext, TwoPhaseSink,
 };
 
-use super::columns::{Columns, KeyColumns};
+use super::columns::Columns;
 use super::prepared_sessions::PreparedSessions;
 use super::table::{TableSpec, WriteMode};
 use super::xa_committer::XaCommitter;
@@ -18,6 +18,7 @@ use super::{
     IntoMysqlUrl, IntoMysqlValue, MysqlError, MysqlUrl, MysqlUrlError, PlainMysqlSink, StagingMysqlSink,
     UpsertSink, preflight,
 };
+use crate::key_columns::KeyColumns;
 
 /// Rows into a table of a MySQL or MariaDB server, exactly once: one XA branch per checkpoint and subtask. The table must be there.
 ///

@@ -73,21 +73,3 @@ impl<T> fmt::Debug for Columns<T> {
         f.debug_list().entries(&self.specs).finish()
     }
 }
-
-/// One column name, or several, as a key.
-pub trait KeyColumns {
-    /// The names, in order.
-    fn into_names(self) -> Vec<String>;
-}
-
-impl KeyColumns for &str {
-    fn into_names(self) -> Vec<String> {
-        vec![self.to_owned()]
-    }
-}
-
-impl<const N: usize> KeyColumns for [&str; N] {
-    fn into_names(self) -> Vec<String> {
-        self.into_iter().map(str::to_owned).collect()
-    }
-}

@@ -24,7 +24,8 @@ mod tests;
 mod value;
 mod writer;
 
-pub use columns::{Columns, KeyColumns};
+pub use crate::key_columns::KeyColumns;
+pub use columns::Columns;
 pub use committer::SqliteCommitter;
 pub use error::SqliteError;
 pub use holder::LockHolder;

@@ -10,10 +10,11 @@ use std::time::Duration;
 use tidegate_engine::api::{ConnectorError, TwoPhaseContext, TwoPhaseSink};
 use tidegate_engine::io::{SharedIo, blocking};
 
-use super::columns::{Columns, KeyColumns};
+use super::columns::Columns;
 use super::database::{Database, canonical, refuse_unwritable};
 use super::table::{MergeMode, TableSpec};
 use super::{IntoSqlValue, PlainSqliteSink, SqliteCommitter, SqliteError, SqliteWriter, StagedRows, staging};
+use crate::key_columns::KeyColumns;
 
 /// How long a statement waits for another process that has the file locked.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -104,6 +104,7 @@ impl<'a> Reporter<'a> {
             MasterNotice::CheckpointCompleted(stats) | MasterNotice::CheckpointFailed(stats) => {
                 self.checkpoint(stats);
             }
+            MasterNotice::Committed { up_to } => self.say(&RunEvent::Committed { id: up_to.0 }),
             MasterNotice::AllEnded => self.progress(true),
             MasterNotice::Progress { records_read, prepared, .. } => {
                 self.records_in = *records_read;

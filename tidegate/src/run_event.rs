@@ -54,6 +54,11 @@ pub enum RunEvent {
         /// Its size.
         bytes: u64,
     },
+    /// The sinks have committed what this checkpoint and those before it list: others see it from now on.
+    Committed {
+        /// The checkpoint's id.
+        id: u64,
+    },
     /// A checkpoint was given up; the job goes on.
     CheckpointFailed {
         /// Its id.

@@ -22,7 +22,7 @@ use crate::error::STUCK;
 
 /// Exit status of a process that ended because of Ctrl-C, as shells have it.
 const STOPPED_AT_ONCE: i32 = 130;
-/// An orderly cancel is given up after 10 s, and its I/O side some time later: whoever is still there then does not step at all.
+/// An orderly cancel is given up after 9 s, and its I/O side some time later: whoever is still there then does not step at all.
 const END_WITHIN: Duration = Duration::from_secs(15);
 
 /// The signals of one run, until it is dropped.

@@ -44,7 +44,8 @@ pub struct ExecutionConfig {
     pub restore: RestoreFrom,
     /// Drop state of operators that are no longer in the job.
     pub allow_non_restored_state: bool,
-    /// An orderly cancel, or a slot after its attempt's end, may take so long, in milliseconds; then the process is ended.
+    /// A cancel, or a slot after its attempt's end, may take so long, in milliseconds; then the process is ended. A cancel waits nine
+    /// tenths of it for an orderly end, and has the rest for ending without one.
     pub cancellation_timeout_ms: u64,
     /// What follows a failure.
     pub restart: RestartStrategy,
@@ -92,6 +93,10 @@ impl ExecutionConfig {
 
     pub(crate) fn cancellation_timeout(&self) -> Duration {
         Duration::from_millis(self.cancellation_timeout_ms)
+    }
+
+    pub(crate) fn orderly_cancel(&self) -> Duration {
+        self.cancellation_timeout() / 10 * 9
     }
 
     pub(crate) fn limits(&self) -> StageLimits {

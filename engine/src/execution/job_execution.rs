@@ -243,9 +243,14 @@ impl JobExecution {
         self.state = State::Over;
     }
 
-    /// How long an orderly cancel may take.
+    /// How long what no longer has anything to do may hold a thread.
     pub fn cancellation_timeout(&self) -> Duration {
         self.setup.config.cancellation_timeout()
+    }
+
+    /// How long a cancel waits for an orderly end.
+    pub fn orderly_cancel(&self) -> Duration {
+        self.setup.config.orderly_cancel()
     }
 
     /// An orderly cancel has not ended in time: stops at once. What is prepared is settled by the next start.
@@ -256,7 +261,7 @@ impl JobExecution {
             let _ = attempt.stop_slots(Duration::ZERO);
         }
         self.stop();
-        EngineError::CancelTimedOut { job, after: self.cancellation_timeout(), waiting: waiting.join(", ") }
+        EngineError::CancelTimedOut { job, after: self.orderly_cancel(), waiting: waiting.join(", ") }
     }
 
     /// Who is on the threads of the I/O side.

@@ -139,7 +139,7 @@ impl LocalRunner {
             self.answer();
             if cancel_by.is_none() && self.cancel.wanted.load(Ordering::Acquire) {
                 self.monitor.canceling();
-                cancel_by = Some(self.clock.now() + self.execution.cancellation_timeout());
+                cancel_by = Some(self.clock.now() + self.execution.orderly_cancel());
                 if let Some(outcome) = self.execution.control(Control::Cancel) {
                     return Ok(outcome);
                 }

@@ -55,7 +55,7 @@ impl Simulation<'_> {
                 self.excused.clear();
                 self.striker.note_all_ended(self.report.steps);
             }
-            ExecutionNotice::Master(MasterNotice::Progress { .. }) => {}
+            ExecutionNotice::Master(MasterNotice::Progress { .. } | MasterNotice::Committed { .. }) => {}
             ExecutionNotice::RepeatedOutput(_) => {}
             ExecutionNotice::Restarting { cause, after } => {
                 self.report.restarts += 1;

@@ -87,7 +87,7 @@ pub(super) fn words(event: &RunEvent, newest: Newest) -> Option<String> {
             let of = records_total.map_or_else(String::new, |total| format!(" of {}", HumanCount(total)));
             format!("{}{of} records, {}", HumanCount(*records_in), newest.counted(*checkpoints))
         }
-        RunEvent::Checkpoint { .. } | RunEvent::Failed { .. } => return None,
+        RunEvent::Checkpoint { .. } | RunEvent::Committed { .. } | RunEvent::Failed { .. } => return None,
         RunEvent::CheckpointFailed { id, reason } => format!("checkpoint {id} failed: {reason}"),
         RunEvent::RepeatedOutput { sinks, written, repeated, window_ms } => format!(
             "warning: {} of the {} records that {sinks} wrote in the last {} s had been written before; without transactions they are \

@@ -6,7 +6,7 @@ use crate::api::source::{AnyFound, ConnectorError};
 use crate::checkpoint::cleaner::CleanPlan;
 use crate::checkpoint::commit_log::{LogEntry, Settled};
 use crate::checkpoint::stats::CheckpointStats;
-use crate::ids::{EntryNumber, SubtaskId, VertexId};
+use crate::ids::{CheckpointId, EntryNumber, SubtaskId, VertexId};
 use crate::jobmanager::attempt_end::AttemptEnd;
 use crate::taskworker::mail::{Mail, TaskReport};
 
@@ -94,6 +94,11 @@ pub enum MasterNotice {
     CheckpointCompleted(CheckpointStats),
     /// A checkpoint was given up.
     CheckpointFailed(CheckpointStats),
+    /// All two-phase sinks have committed what this checkpoint lists, and what those before it list.
+    Committed {
+        /// The checkpoint.
+        up_to: CheckpointId,
+    },
     /// Every subtask has ended; the last checkpoint follows.
     AllEnded,
     /// Progress of this attempt.

@@ -27,6 +27,9 @@ impl JobMaster {
             TaskEvent::Committed { uid, up_to, prepared, swept } => {
                 let up_to = up_to.min(self.coordinator.newest_completed());
                 self.commits.report(&uid, subtask, up_to, prepared, swept);
+                if let Some(up_to) = self.commits.risen() {
+                    self.notice(MasterNotice::Committed { up_to });
+                }
             }
             TaskEvent::TransactionsRecovered { committed, rolled_back } => {
                 self.transactions.0 += u64::from(committed);

@@ -76,7 +76,19 @@ pub(crate) fn run_and_kill(
     point: KillPoint,
     observer: &mut dyn Observer,
 ) -> Result<Position, AttemptError> {
-    died(watch(command, Some(point), observer)?)
+    run_and_kill_when(command, &|position| point.is_reached(position), observer)
+}
+
+/// Runs `command` until an event after which `is_time` says so, kills it there, and answers where it stood.
+///
+/// # Errors
+/// [`AttemptError`] for every ending but this one.
+pub(crate) fn run_and_kill_when(
+    command: Command,
+    is_time: &dyn Fn(&Position) -> bool,
+    observer: &mut dyn Observer,
+) -> Result<Position, AttemptError> {
+    died(watch(command, Some(is_time), observer)?)
 }
 
 /// Runs `command`, which has been told to die by itself at a fault point, and answers where it stood.
@@ -129,7 +141,7 @@ struct Watched {
 
 fn watch(
     mut command: Command,
-    kill: Option<KillPoint>,
+    kill: Option<&dyn Fn(&Position) -> bool>,
     observer: &mut dyn Observer,
 ) -> Result<Watched, AttemptError> {
     command.stdin(Stdio::null());
@@ -140,7 +152,7 @@ fn watch(
     while let Some(event) = next_event(&mut child, killed)? {
         position.advance(&event);
         observer.event(&event, &position);
-        if !killed && kill.is_some_and(|point| point.is_reached(&position)) {
+        if !killed && kill.is_some_and(|is_time| is_time(&position)) {
             child.kill()?;
             killed = true;
         }

@@ -52,7 +52,8 @@ impl Position {
                 self.checkpoints = self.checkpoints.max(checkpoints);
                 self.prepared = 0;
             }
-            RunEvent::CheckpointFailed { .. }
+            RunEvent::Committed { .. }
+            | RunEvent::CheckpointFailed { .. }
             | RunEvent::Restarting { .. }
             | RunEvent::RepeatedOutput { .. }
             | RunEvent::Failed { .. } => {}

@@ -67,6 +67,7 @@ impl Observer for Audience {
             }
             RunEvent::Restarting { cause, .. } => self.display.restarting(cause),
             RunEvent::Started { .. }
+            | RunEvent::Committed { .. }
             | RunEvent::Finished { .. }
             | RunEvent::Canceled { .. }
             | RunEvent::RepeatedOutput { .. }

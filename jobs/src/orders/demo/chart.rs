@@ -1,4 +1,4 @@
-//! The drawing in the report: orders read over time, each checkpoint, and the kill.
+//! The drawing in the report: orders read over time, each checkpoint, its commit, and the kill.
 //!
 //! Owns: the scales and the marks, as inline SVG.
 //! Does not own: the page around it.
@@ -15,9 +15,13 @@ const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 30.0;
-const BOTTOM: f64 = 40.0;
+const BOTTOM: f64 = 52.0;
 /// Lines of the grid.
 const GRID_LINES: u64 = 4;
+
+const COMPLETE: &str = "#2f7fd1";
+const COMMITTED: &str = "#17743b";
+const FAILED: &str = "#d98200";
 
 /// From milliseconds and orders to places in the drawing.
 struct Scale {
@@ -46,6 +50,7 @@ pub(crate) fn chart(notes: &[Note], orders: u64) -> String {
         curve(&mut svg, &scale, run);
     }
     moments(&mut svg, &scale, notes);
+    legend(&mut svg);
     svg + "</svg>"
 }
 
@@ -76,19 +81,34 @@ fn checkpoints(svg: &mut String, scale: &Scale, notes: &[Note]) {
     for note in notes {
         let (color, title) = match note.moment {
             Moment::Checkpoint { id, duration_ms, .. } => {
-                ("#2f7fd1", format!("checkpoint {id}: {duration_ms} ms"))
+                (COMPLETE, format!("checkpoint {id}: {duration_ms} ms"))
             }
-            Moment::CheckpointFailed { id } => ("#d98200", format!("checkpoint {id} failed")),
+            Moment::CheckpointFailed { id } => (FAILED, format!("checkpoint {id} failed")),
+            Moment::Committed { id } => (COMMITTED, format!("committed up to checkpoint {id}")),
             _ => continue,
         };
         let x = scale.x(note.at_ms);
-        let (from, to) = (HEIGHT - BOTTOM, HEIGHT - BOTTOM - 12.0);
+        // Commits stand on top of the checkpoints.
+        let foot = if matches!(note.moment, Moment::Committed { .. }) { 12.0 } else { 0.0 };
+        let (from, to) = (HEIGHT - BOTTOM - foot, HEIGHT - BOTTOM - foot - 12.0);
         put(
             svg,
             &format!(
                 "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{from}\" y2=\"{to}\" stroke=\"{color}\" stroke-width=\"2\"><title>{title}</title></line>"
             ),
         );
+    }
+}
+
+fn legend(svg: &mut String) {
+    let marks = [
+        (COMPLETE, "checkpoint complete"),
+        (COMMITTED, "committed: others see it"),
+        (FAILED, "checkpoint failed"),
+    ];
+    for (index, (color, words)) in marks.into_iter().enumerate() {
+        let (x, y) = (LEFT + 190.0 * index as f64, HEIGHT - 4.0);
+        put(svg, &format!("<text x=\"{x}\" y=\"{y}\" fill=\"{color}\">▎{words}</text>"));
     }
 }
 
@@ -148,6 +168,7 @@ mod tests {
             note(0, 0, Moment::Started { restored: None }),
             note(100, 10, Moment::Progress),
             note(150, 10, Moment::Checkpoint { id: 1, duration_ms: 2, bytes: 3 }),
+            note(180, 15, Moment::Committed { id: 1 }),
             note(200, 20, Moment::Killed),
             note(300, 0, Moment::Started { restored: Some(1) }),
             note(500, 100, Moment::Finished),
@@ -155,6 +176,7 @@ mod tests {
         let svg = chart(&notes, 100);
         assert_eq!(svg.matches("<polyline").count(), 2);
         assert!(svg.contains("<title>checkpoint 1: 2 ms</title>"));
+        assert!(svg.contains("<title>committed up to checkpoint 1</title>"));
         assert!(svg.contains("kill -9 at 20") && svg.contains("restored from checkpoint 1"));
         assert!(
             svg.contains(&format!("{:.1},{TOP:.1}\"", WIDTH - RIGHT)),

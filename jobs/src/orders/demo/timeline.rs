@@ -27,6 +27,11 @@ pub(crate) enum Moment {
         /// Its size.
         bytes: u64,
     },
+    /// The sinks have committed what this checkpoint lists.
+    Committed {
+        /// Its id.
+        id: u64,
+    },
     /// This checkpoint was given up.
     CheckpointFailed {
         /// Its id.
@@ -72,6 +77,7 @@ impl Timeline {
                 self.checkpoints += 1;
                 Moment::Checkpoint { id, duration_ms, bytes }
             }
+            RunEvent::Committed { id } => Moment::Committed { id },
             RunEvent::CheckpointFailed { id, .. } => Moment::CheckpointFailed { id },
             RunEvent::Finished { .. } => Moment::Finished,
             RunEvent::Restarting { .. }

@@ -10,7 +10,7 @@ use super::notes::Notes;
 use super::{ScenarioArgs, ScenarioError, Servers};
 use crate::address::servers::{KafkaAddress, MysqlAddress, MysqlMode};
 use crate::address::{SinkAddress, SourceAddress};
-use crate::attempt::{AttemptError, KillPoint, Position, run_and_die, run_and_kill, run_to_the_end};
+use crate::attempt::{AttemptError, KillPoint, Position, run_and_die, run_and_kill_when, run_to_the_end};
 use crate::database::leftover::Branch;
 use crate::database::{Session, leftover};
 use crate::generate::{GenerateArgs, write_orders};
@@ -142,8 +142,20 @@ impl Stage {
     /// # Errors
     /// [`ScenarioError::Run`] when it was not.
     pub(crate) fn kill_at(&self, point: KillPoint, notes: &mut Notes) -> Result<Position, ScenarioError> {
+        self.kill_when(&|position| point.is_reached(position), notes)
+    }
+
+    /// Starts a run that is killed when `is_time` says so.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Run`] when it was not.
+    pub(crate) fn kill_when(
+        &self,
+        is_time: &dyn Fn(&Position) -> bool,
+        notes: &mut Notes,
+    ) -> Result<Position, ScenarioError> {
         let command = self.line.command().map_err(ScenarioError::Program)?;
-        let killed = run_and_kill(command, point, notes);
+        let killed = run_and_kill_when(command, is_time, notes);
         let killed = killed.map_err(|source| self.failed("the run was not killed".to_owned(), source))?;
         notes.killed(&killed);
         Ok(killed)

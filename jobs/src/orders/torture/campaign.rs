@@ -4,7 +4,8 @@
 //! Does not own: which kills ([`super::schedule`]), the processes ([`crate::attempt`]), the audit ([`crate::verify`]).
 //! Runs on: the main thread; the job runs in child processes.
 //!
-//! A kill counts when a checkpoint was complete and input was left. One that comes too early is made again, later in the run.
+//! A kill counts when a checkpoint was complete, input was left, and it left what the kill behind it needs. One that comes too
+//! early is made again, later in the run.
 
 use std::path::Path;
 use std::process::Command;
@@ -74,7 +75,7 @@ impl<'a> Campaign<'a> {
         let finished = finished.map_err(TortureError::LastRun)?;
         let took = self.watch.elapsed_ms();
         self.display.line(&format!(
-            "  finished    {} orders in {}.{} s; {} came before a checkpoint was complete and do not count",
+            "  finished    {} orders in {}.{} s; {} came too early and do not count",
             grouped(finished.records_in),
             took / 1_000,
             took % 1_000 / 100,
@@ -144,7 +145,8 @@ impl<'a> Campaign<'a> {
         }
         let after = self.output()?;
         let input_left = self.records_in < self.orders && after.orders < self.orders;
-        let Some(checkpoint) = self.complete.filter(|_| input_left) else { return Ok(false) };
+        let counts = input_left && after.staged >= strike.leaves_min;
+        let Some(checkpoint) = self.complete.filter(|_| counts) else { return Ok(false) };
         let in_flight = self.records_in.saturating_sub(after.orders);
         self.kills.push(Kill {
             strike,

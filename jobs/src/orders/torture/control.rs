@@ -83,7 +83,7 @@ impl Script {
 
     /// The same kills for the job as it should be.
     pub(crate) fn strikes(self, parallelism: u32) -> Vec<Strike> {
-        let strike = Strike { spot: Spot::Behind { records: self.behind() }, parallelism };
+        let strike = Strike::alone(Spot::Behind { records: self.behind() }, parallelism);
         vec![strike; usize::try_from(self.kills).unwrap_or(0)]
     }
 }

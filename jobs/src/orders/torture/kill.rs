@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_place_that_was_not_struck_is_told() {
-        let strike = Strike { spot: Spot::Progress { share: 500, waits: false }, parallelism: 3 };
+        let strike = Strike::alone(Spot::Progress { share: 500, waits: false }, 3);
         let kill = Kill { strike, records_in: 1, checkpoint: 2, in_flight: 3, prepared: 4, recovery: None };
         assert_eq!(not_struck(std::slice::from_ref(&kill)), Place::ALL);
         assert_eq!(summary(&[kill]), "1 kill: 1 by progress, 0 at 0 of 7 places");

@@ -8,7 +8,7 @@ use crate::address::SinkAddress;
 use tidegate_jobs::random::SplitMix64;
 
 /// Sinks of the orders job: each subtask has one writer and one committer of each.
-const SINKS: u64 = 4;
+pub(crate) const SINKS: u64 = 4;
 /// Batches of one subtask of one sink, after which a kill falls at the earliest; on a busy machine they are few and large.
 const BATCHES: u64 = 5;
 /// So many more at the latest, on an idle one about an interval between two checkpoints.

@@ -6,11 +6,12 @@
 //!
 //! A kill between two commits needs a process that has several transactions of one sink to commit: the process before it dies
 //! at a higher parallelism, right behind the log entry. A kill around a rollback needs a transaction that no checkpoint lists:
-//! the process before it dies right behind a prepare.
+//! the process before it dies when all of a checkpoint are prepared, right before its entry. What a death has to leave for
+//! the one behind it is part of its strike: an interval without a record leaves nothing.
 
 use tidegate_jobs::random::SplitMix64;
 
-use super::place::{FaultPass, Place, SinkPoints};
+use super::place::{FaultPass, Place, SINKS, SinkPoints};
 
 /// The parts of a share.
 pub(crate) const WHOLE: u64 = 1_000;
@@ -54,6 +55,15 @@ pub(crate) struct Strike {
     pub(crate) spot: Spot,
     /// Parallelism of the process that dies.
     pub(crate) parallelism: u32,
+    /// Transactions that it must leave undecided, for the kill behind it to find: with fewer it does not count.
+    pub(crate) leaves_min: u64,
+}
+
+impl Strike {
+    /// One that nothing behind it hangs on.
+    pub(crate) fn alone(spot: Spot, parallelism: u32) -> Self {
+        Self { spot, parallelism, leaves_min: 0 }
+    }
 }
 
 /// The smallest number of kills that strikes each place.
@@ -62,6 +72,8 @@ pub(crate) const KILLS_MIN: u32 = Place::ALL.len() as u32;
 const ROLLBACK: [&str; 2] = ["sink.rollback.before", "sink.rollback.after"];
 const RECOVERY: [&str; 4] =
     ["commit_log.claim.after", "restore.read.after", "sink.recover.before", "sink.recover.after"];
+/// Of more transactions than there are sinks two are of the same sink.
+const TWO_OF_A_SINK: u64 = SINKS + 1;
 
 /// Kills that must follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +83,7 @@ enum Scene {
     /// At the sink's own points.
     HalfBatch,
     InCommit,
-    /// A death behind a prepare, and one in the rollback of what it has left.
+    /// A death between the last prepare and the log entry, and one in the rollback of what it has left.
     Rollback,
     /// A death behind a log entry, and one in the recovery of what it lists.
     Recovery,
@@ -81,7 +93,7 @@ enum Scene {
 
 const BUFFERED: Scene = Scene::Alone(Place::Buffered, "sink.write.after");
 const HALF_BATCH: Scene = Scene::HalfBatch;
-const BEFORE_ENTRY: Scene = Scene::Alone(Place::Prepared, "commit_log.checkpoint.before");
+const BEFORE_ENTRY: Scene = Scene::Alone(Place::Prepared, "sink.prepare.after");
 const LOGGED: Scene = Scene::Alone(Place::Logged, "commit_log.checkpoint.after");
 const IN_COMMIT: Scene = Scene::InCommit;
 /// Strikes each place once.
@@ -110,37 +122,39 @@ impl Scene {
         let one_of = |points: &[&'static str], random: &mut SplitMix64| {
             points[usize::try_from(random.below(points.len() as u64)).unwrap_or(0)]
         };
-        let (prepared, logged) =
-            ((Place::Prepared, "sink.prepare.after"), (Place::Logged, "commit_log.checkpoint.after"));
-        let deaths = match self {
+        let strike = |place, point, parallelism, random: &mut SplitMix64| {
+            Strike::alone(Spot::Fault(FaultPass::draw(place, point, parallelism, random)), parallelism)
+        };
+        match self {
             Self::Progress => {
-                let spot = Spot::Progress {
-                    share: SHARE_MIN + random.below(WHOLE - SHARE_MIN),
-                    waits: random.below(2) == 0,
-                };
-                return vec![Strike { spot, parallelism }];
+                let share = SHARE_MIN + random.below(WHOLE - SHARE_MIN);
+                let waits = random.below(2) == 0;
+                vec![Strike::alone(Spot::Progress { share, waits }, parallelism)]
             }
-            Self::Alone(place, point) => vec![(place, point, parallelism)],
-            Self::HalfBatch => vec![(Place::HalfBatch, points.half_batch, parallelism)],
-            Self::InCommit => vec![(Place::InCommit, points.in_commit, parallelism)],
-            Self::Rollback => vec![
-                (prepared.0, prepared.1, parallelism),
-                (Place::InRecovery, one_of(&ROLLBACK, random), parallelism),
-            ],
-            Self::Recovery => vec![
-                (logged.0, logged.1, parallelism),
-                (Place::InRecovery, one_of(&RECOVERY, random), parallelism),
-            ],
-            Self::BetweenCommits => vec![
-                (logged.0, logged.1, parallelism.max(2)),
-                (Place::BetweenCommits, "sink.commit.between", 1),
-            ],
-        };
-        let strike = |(place, point, parallelism)| Strike {
-            spot: Spot::Fault(FaultPass::draw(place, point, parallelism, random)),
-            parallelism,
-        };
-        deaths.into_iter().map(strike).collect()
+            Self::Alone(place, point) => vec![strike(place, point, parallelism, random)],
+            Self::HalfBatch => vec![strike(Place::HalfBatch, points.half_batch, parallelism, random)],
+            Self::InCommit => vec![strike(Place::InCommit, points.in_commit, parallelism, random)],
+            Self::Rollback => {
+                let prepared = strike(Place::Prepared, "commit_log.checkpoint.before", parallelism, random);
+                let point = one_of(&ROLLBACK, random);
+                vec![
+                    Strike { leaves_min: 1, ..prepared },
+                    strike(Place::InRecovery, point, parallelism, random),
+                ]
+            }
+            Self::Recovery => {
+                let logged = strike(Place::Logged, "commit_log.checkpoint.after", parallelism, random);
+                let point = one_of(&RECOVERY, random);
+                vec![logged, strike(Place::InRecovery, point, parallelism, random)]
+            }
+            Self::BetweenCommits => {
+                let logged = strike(Place::Logged, "commit_log.checkpoint.after", parallelism.max(2), random);
+                vec![
+                    Strike { leaves_min: TWO_OF_A_SINK, ..logged },
+                    strike(Place::BetweenCommits, "sink.commit.between", 1, random),
+                ]
+            }
+        }
     }
 }
 
@@ -202,6 +216,10 @@ mod tests {
                     if place(&pair[1]) == Some(Place::BetweenCommits) {
                         assert_eq!(place(&pair[0]), Some(Place::Logged));
                         assert!(pair[0].parallelism > pair[1].parallelism);
+                        assert_eq!(pair[0].leaves_min, TWO_OF_A_SINK);
+                    }
+                    if matches!(pair[1].spot, Spot::Fault(pass) if ROLLBACK.contains(&pass.point)) {
+                        assert_eq!((place(&pair[0]), pair[0].leaves_min), (Some(Place::Prepared), 1));
                     }
                 }
                 assert!(!matches!(place(&strikes[0]), Some(Place::BetweenCommits | Place::InRecovery)));

@@ -143,7 +143,8 @@ fn measure(
         checkpoints: CHECKPOINTS_MIN,
         records_after_checkpoint: 0,
     };
-    let killed = stage.kill_at(point, &mut notes);
+    // Without a row seen before it there would be no latency to tell.
+    let killed = stage.kill_when(&|position| point.is_reached(position) && reader.has_some(), &mut notes);
     let killed_us = micros(clock);
     killed?;
     let ran = run_until_seen(&stage, &reader, &mut notes);

@@ -32,6 +32,7 @@ pub(super) struct Sight {
 /// See the module.
 pub(super) struct Reader {
     stop: Flag,
+    has_some: Flag,
     has_all: Flag,
     thread: JoinHandle<Result<Sight, ScenarioError>>,
 }
@@ -43,20 +44,26 @@ impl Reader {
     /// [`ScenarioError::Database`].
     pub(super) fn start(tables: &MysqlAddress, orders: u64, clock: Stopwatch) -> Result<Self, ScenarioError> {
         let mut session = Session::open(tables)?;
-        let (stop, has_all) = (Flag::default(), Flag::default());
-        let (told, tells) = (Arc::clone(&stop), Arc::clone(&has_all));
+        let (stop, has_some, has_all) = (Flag::default(), Flag::default(), Flag::default());
+        let (told, first, last) = (Arc::clone(&stop), Arc::clone(&has_some), Arc::clone(&has_all));
         let thread = std::thread::spawn(move || {
             let mut look = Look::of(orders);
             while !told.load(Ordering::Relaxed) {
                 look.once(&mut session, clock)?;
-                raise_if(&tells, look.missing == 0);
+                raise_if(&first, look.missing < orders);
+                raise_if(&last, look.missing == 0);
                 std::thread::park_timeout(PAUSE);
             }
             look.once(&mut session, clock)?;
             look.sight.orders_twice = look.twice.iter().filter(|&&twice| twice).count() as u64;
             Ok(look.sight)
         });
-        Ok(Self { stop, has_all, thread })
+        Ok(Self { stop, has_some, has_all, thread })
+    }
+
+    /// Whether an order was seen.
+    pub(super) fn has_some(&self) -> bool {
+        self.has_some.load(Ordering::Relaxed) || self.thread.is_finished()
     }
 
     /// Whether every order was seen.

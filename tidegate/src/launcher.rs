@@ -17,6 +17,7 @@ use crate::explain::explain_job;
 use crate::run_job::run_job;
 use crate::settings::RunSettings;
 use crate::trace::log_to_stderr;
+use crate::without_passwords::without_passwords;
 
 #[derive(Debug, Parser)]
 #[command(about = ABOUT, long_about = None, arg_required_else_help = true)]
@@ -83,7 +84,7 @@ pub fn exit_for_usage(error: clap::Error) -> ! {
     }
     let typed: Vec<String> = std::env::args().skip(1).collect();
     let text = usage_text(&error, &typed, |variable| std::env::var_os(variable).is_some());
-    eprintln!("{text}");
+    eprintln!("{}", without_passwords(&text));
     std::process::exit(error.exit_code());
 }
 

@@ -67,6 +67,7 @@ mod run_job;
 mod settings;
 mod signals;
 mod trace;
+mod without_passwords;
 
 pub mod prelude;
 

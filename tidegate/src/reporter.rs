@@ -104,6 +104,8 @@ impl<'a> Reporter<'a> {
             MasterNotice::CheckpointCompleted(stats) | MasterNotice::CheckpointFailed(stats) => {
                 self.checkpoint(stats);
             }
+            // What recovery commits is said by `started`.
+            MasterNotice::Committed { .. } if self.beginning.is_some() => {}
             MasterNotice::Committed { up_to } => self.say(&RunEvent::Committed { id: up_to.0 }),
             MasterNotice::AllEnded => self.progress(true),
             MasterNotice::Progress { records_read, prepared, .. } => {

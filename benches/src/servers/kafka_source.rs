@@ -1,7 +1,10 @@
 //! `benches kafka-source`: a topic read to its end and decoded from JSON, beside a bare consumer loop of librdkafka with the
 //! same decoding.
 //!
-//! Both read the same topic, four partitions, read_committed, from the beginning to where it ended when the run began; the loop by hand on as many threads
+//! The loop by hand runs twice: with librdkafka's own settings, which pause a partition for a second whenever its queue is full, and with
+//! those of the source. The target is measured against the second, the faster one.
+//!
+//! All read the same topic, four partitions, read_committed, from the beginning to where it ended when the run began; the loop by hand on as many threads
 //! as the job has subtasks.
 //!
 //! Owns: the candidates. Does not own: the source. Runs on: the main thread, and on threads of the loop by hand.
@@ -36,8 +39,16 @@ pub(crate) struct KafkaSourceOptions {
 }
 
 const PARTITIONS: u64 = 4;
-const BY_HAND: &str = "consumer loop by hand";
+const BY_HAND: &str = "consumer loop by hand, the source's settings";
+const UNTUNED: &str = "consumer loop by hand, librdkafka's settings";
 const OURS: &str = "tidegate source";
+/// What the source sets where its user does not.
+const TUNED: [(&str, &str); 4] = [
+    ("queued.max.messages.kbytes", "16384"),
+    ("fetch.max.bytes", "8388608"),
+    ("fetch.wait.max.ms", "100"),
+    ("fetch.queue.backoff.ms", "5"),
+];
 const GROUPS: [(&str, u32); 2] = [("one thread", 1), ("two threads", 2)];
 /// A consumer that is told nothing for so long has failed.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -56,7 +67,8 @@ pub(crate) fn run(options: &KafkaSourceOptions) -> Result<Outcome, BenchError> {
     let mut candidates = Vec::new();
     for (group, threads) in GROUPS {
         let topic = &topic;
-        candidates.push(Candidate::new(group, BY_HAND, move |_| by_hand(topic, threads, records)));
+        candidates.push(Candidate::new(group, UNTUNED, move |_| by_hand(topic, threads, records, &[])));
+        candidates.push(Candidate::new(group, BY_HAND, move |_| by_hand(topic, threads, records, &TUNED)));
         candidates.push(Candidate::new(group, OURS, move |_| job(topic, threads, records)));
     }
     let measured = options.common.rounds(records).measure(candidates)?;
@@ -78,10 +90,15 @@ fn job(topic: &Topic, parallelism: u32, records: u64) -> Result<Run, BenchError>
     run_job(env, setup, records, records, || sink.records())
 }
 
-fn by_hand(topic: &Topic, threads: u32, records: u64) -> Result<Run, BenchError> {
+fn by_hand(
+    topic: &Topic,
+    threads: u32,
+    records: u64,
+    settings: &'static [(&str, &str)],
+) -> Result<Run, BenchError> {
     let watch = Stopwatch::start();
     let consumed = std::thread::scope(|scope| {
-        let parts = (0..threads).map(|thread| scope.spawn(move || consume(topic, thread, threads)));
+        let parts = (0..threads).map(|thread| scope.spawn(move || consume(topic, thread, threads, settings)));
         let parts: Vec<_> = parts.collect();
         let counts = parts.into_iter().map(|part| part.join().unwrap_or(Ok(0)));
         counts.sum::<Result<u64, BenchError>>()
@@ -95,9 +112,13 @@ fn by_hand(topic: &Topic, threads: u32, records: u64) -> Result<Run, BenchError>
 }
 
 /// One consumer with its share of the partitions, from their beginning to their end.
-fn consume(topic: &Topic, thread: u32, threads: u32) -> Result<u64, BenchError> {
+fn consume(topic: &Topic, thread: u32, threads: u32, settings: &[(&str, &str)]) -> Result<u64, BenchError> {
     let failed = kafka("consuming by hand");
-    let consumer: BaseConsumer = ClientConfig::new()
+    let mut client = ClientConfig::new();
+    for (key, value) in settings {
+        client.set(*key, *value);
+    }
+    let consumer: BaseConsumer = client
         .set("bootstrap.servers", &topic.bootstrap)
         .set("group.id", "bench-by-hand")
         .set("enable.auto.commit", "false")

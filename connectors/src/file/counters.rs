@@ -26,8 +26,9 @@ impl FileCounters {
         self.0.half_lines.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn count_broken_line(&self) {
-        self.0.broken_lines.fetch_add(1, Ordering::Relaxed);
+    /// The number with this one.
+    pub(crate) fn count_broken_line(&self) -> u64 {
+        self.0.broken_lines.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     pub(crate) fn count_half_line(&self) {

@@ -252,8 +252,13 @@ impl Cutter<'_> {
                     broken = Some(self.broken_line(text, &problem));
                     break;
                 }
-                Err(_) => {
-                    self.fetcher.settings.counters.count_broken_line();
+                Err(problem) => {
+                    let so_far = self.fetcher.settings.counters.count_broken_line();
+                    if so_far.is_power_of_two() {
+                        let (file, line) = (self.fetcher.file.display(), self.line + 1);
+                        let (column, problem) = where_it_breaks(text, &problem);
+                        tracing::warn!(%file, line, column, problem, so_far, "left out: not a record");
+                    }
                     self.pass(text);
                 }
             }

@@ -266,7 +266,11 @@ impl MysqlError {
     /// Sorts an answer of the server.
     pub(crate) fn of_answer(at: Attempted, source: ServerAnswer) -> Self {
         match source.code {
-            1044 | 1142 | 1143 | 1227 | 1370 | 1410 | 1419 | 3879 => {
+            1044 => {
+                let remedy = "the database may not be there (SHOW DATABASES as an administrator); if it is, GRANT rights on it to this user";
+                Self::Privilege { at, remedy: remedy.to_owned(), source }
+            }
+            1142 | 1143 | 1227 | 1370 | 1410 | 1419 | 3879 => {
                 let remedy = "GRANT the right that the server names below to this user".to_owned();
                 Self::Privilege { at, remedy, source }
             }

@@ -75,12 +75,16 @@ pub enum TableRefusal {
         engine: String,
     },
     /// A column that the table does not have.
-    #[error("there is no column \"{column}\"; the table has {there}")]
+    #[error(
+        "there is no column \"{column}\"; the table has {there}\n  help: ALTER TABLE … ADD COLUMN {wanted}; or write it under another name"
+    )]
     NoColumn {
         /// The column.
         column: String,
         /// Those it has.
         there: String,
+        /// A definition that would do.
+        wanted: String,
     },
     /// A column of another kind.
     #[error("the column \"{column}\" is {is} and the sink writes {kind}: {why}\n  help: make it {widest}")]

@@ -68,17 +68,18 @@ pub(crate) async fn check_table(
 
 /// A definition that would do, for people.
 pub(crate) fn definition(spec: &TableSpec) -> String {
-    let column = |column: &ColumnSpec| {
-        let key = spec.key().contains(&column.name);
-        let kind = if key && column.kind == ColumnKind::Text { "varchar(255)" } else { column.kind.widest() };
-        format!("{} {kind}{}", quoted(&column.name), if column.optional { "" } else { " NOT NULL" })
-    };
-    let mut parts: Vec<String> = spec.columns.iter().map(column).collect();
+    let mut parts: Vec<String> = spec.columns.iter().map(|column| column_definition(spec, column)).collect();
     if !spec.key().is_empty() {
         let key = super::table::quoted_list(spec.key().iter().map(String::as_str));
         parts.push(format!("PRIMARY KEY ({key})"));
     }
     parts.join(", ")
+}
+
+fn column_definition(spec: &TableSpec, column: &ColumnSpec) -> String {
+    let key = spec.key().contains(&column.name);
+    let kind = if key && column.kind == ColumnKind::Text { "varchar(255)" } else { column.kind.widest() };
+    format!("{} {kind}{}", quoted(&column.name), if column.optional { "" } else { " NOT NULL" })
 }
 
 async fn read(connection: &mut Connection, table: &str) -> Result<Option<ThereTable>, MysqlError> {
@@ -179,7 +180,8 @@ pub(crate) fn compare(spec: &TableSpec, there: &ThereTable) -> Result<(), TableR
     for column in &spec.columns {
         let Some(found) = there.columns.iter().find(|c| is_same(&c.name, &column.name)) else {
             let names: Vec<&str> = there.columns.iter().map(|c| c.name.as_str()).collect();
-            return Err(TableRefusal::NoColumn { column: column.name.clone(), there: names.join(", ") });
+            let (there, wanted) = (names.join(", "), column_definition(spec, column));
+            return Err(TableRefusal::NoColumn { column: column.name.clone(), there, wanted });
         };
         compare_column(column, found)?;
     }

@@ -164,8 +164,8 @@ impl JobExecution {
         let two_phase = plan.operators().find(|(_, o)| o.kind == OperatorKind::TwoPhaseSink);
         if let (Some((_, sink)), false) = (two_phase, has_log) {
             let message = format!(
-                "sink \"{}\" commits with checkpoints, and they are off: nothing would ever be committed; \
-                 use exactly-once, or a sink in one phase",
+                "sink \"{}\" commits with checkpoints, and they are off: nothing would ever be committed\n  \
+                 help: --mode exactly-once; or a sink without transactions (of MySQL: .plain() or .upsert_by(..), of Kafka: .at_least_once())",
                 sink.name
             );
             return Err(EngineError::Settings { setting: "mode", message });

@@ -37,10 +37,10 @@ pub(crate) struct RunArgs {
     /// datagen: another seed gives other orders.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// files, kafka: go on when the input is at its end, and wait for new lines and files.
+    /// files, kafka: go on when the input is at its end, and wait for what is appended: lines and files, or records and partitions.
     #[arg(long)]
     pub(crate) follow: bool,
-    /// files: what to do with a line that is no order.
+    /// files, kafka: what to do with a line or a record that is no order.
     #[arg(long, value_enum, default_value_t = BrokenLines::Fail)]
     pub(crate) broken_lines: BrokenLines,
     /// At most this many orders a second over all subtasks.

@@ -24,6 +24,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use self::error::CliError;
 use crate::error::error_text;
+use crate::exit_for_usage;
 use crate::trace::log_to_stderr;
 
 /// A stream processor with exactly-once that you can check.
@@ -56,7 +57,7 @@ enum Command {
 
 /// The whole program: parses the command line, does what it says, and answers with the exit status.
 pub fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let Cli { command } = Cli::try_parse().unwrap_or_else(|error| exit_for_usage(error));
     // A simulation plants what others are warned of.
     if !matches!(command, Command::Sim(_)) {
         log_to_stderr();

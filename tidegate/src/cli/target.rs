@@ -32,8 +32,13 @@ fn folder(word: &str) -> Option<ControlAddress> {
 fn only_one(listed: Vec<Listed>) -> Result<ControlAddress, CliError> {
     match &listed[..] {
         [job] => address(job),
-        _ => Err(CliError::WhichJob { running: listed.into_iter().map(|job| job.job).collect() }),
+        _ => Err(CliError::WhichJob { running: listed.iter().map(shown).collect() }),
     }
+}
+
+/// A job with what it can be named by, whatever its name.
+fn shown(listed: &Listed) -> String {
+    format!("{} (at {})", listed.job, listed.control)
 }
 
 fn by_name(name: &str, listed: Vec<Listed>) -> Result<ControlAddress, CliError> {
@@ -69,7 +74,7 @@ mod tests {
     fn the_only_job_needs_no_name_and_several_do() {
         assert_eq!(only_one(listed(&[("a", 5)])).unwrap().to_string(), "127.0.0.1:5");
         let several = only_one(listed(&[("a", 5), ("b", 6)])).unwrap_err().to_string();
-        assert!(several.contains("a, b"), "{several}");
+        assert!(several.contains("a (at 127.0.0.1:5), b (at 127.0.0.1:6)"), "{several}");
         assert!(only_one(Vec::new()).unwrap_err().to_string().contains("no job runs"));
     }
 

@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::SettingValues;
 use super::file::{self, SettingsFileError};
 use crate::nearest::nearest;
+use crate::without_passwords::without_passwords;
 
 /// Variables that are no settings.
 const OTHER_VARIABLES: [&str; 3] = ["TIDEGATE_LOG", "TIDEGATE_FAULT", "TIDEGATE_RUNTIME_DIR"];
@@ -147,6 +148,7 @@ fn read_file(
                 Some(_) => format!("{key} = {value:?}: {}", why(&error)),
                 None => format!("{key} = {value:?} is not understood"),
             };
+            let message = without_passwords(&message).into_owned();
             return Err(SettingsFileError::Value { file: file.to_owned(), message });
         }
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
-use rdkafka::error::{KafkaError, KafkaResult};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::{ClientContext, Statistics, TopicPartitionList};
 
 use super::KafkaCounters;
@@ -74,6 +74,11 @@ impl ClientContext for ClientEvents {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
+        // The end of a partition comes as an error too: a job that follows its topic is there all the time.
+        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::PartitionEOF) {
+            tracing::trace!(topic = self.topic, reason, "Kafka consumer");
+            return;
+        }
         tracing::warn!(topic = self.topic, %error, reason, "Kafka consumer");
     }
 }

@@ -375,7 +375,10 @@ impl<T> Taking<'_, T> {
             }
             Err(problem) => {
                 bad(self.settings, self.dead_letters, &record, &problem.to_string())?;
-                self.settings.counters.count_bad_record();
+                let so_far = self.settings.counters.count_bad_record();
+                if so_far.is_power_of_two() {
+                    tracing::warn!(topic = record.topic, partition, offset, %problem, so_far, "left out: not a record");
+                }
                 self.chunk.move_to(partition, offset + 1);
             }
         }

@@ -64,8 +64,9 @@ impl KafkaCounters {
         self.0.records.fetch_add(records, Ordering::Relaxed);
     }
 
-    pub(super) fn count_bad_record(&self) {
-        self.0.bad_records.fetch_add(1, Ordering::Relaxed);
+    /// The number with this one.
+    pub(super) fn count_bad_record(&self) -> u64 {
+        self.0.bad_records.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     pub(super) fn count_left_out(&self) {

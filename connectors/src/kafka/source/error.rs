@@ -136,8 +136,8 @@ pub enum KafkaSourceError {
     },
     /// A record that is no record to the deserializer.
     #[error(
-        "{topic}[{partition}] offset {offset}: not a record: {problem}\n  help: skip such records with .on_bad_record(BadRecord::Skip), \
-         or keep them with BadRecord::DeadLetter(topic)"
+        "{topic}[{partition}] offset {offset}: not a record: {problem}\n  help: skip such records with .on_bad_record(BadRecord::Skip) \
+         (--broken-lines skip, where the job has this flag), or keep them with BadRecord::DeadLetter(topic)"
     )]
     BadRecord {
         /// The topic.

@@ -104,7 +104,10 @@ impl Connection {
         self.stream.write_all(message).await?;
         let length = usize::try_from(self.stream.read_i32().await?).unwrap_or(usize::MAX);
         if length > ANSWER_BYTES_MAX {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("an answer of {length} bytes")));
+            let message = format!(
+                "it begins an answer of {length} bytes, which no Kafka broker does: something else listens there"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
         let mut answer = BytesMut::zeroed(length);
         self.stream.read_exact(&mut answer).await?;

@@ -14,11 +14,14 @@ const HEIGHT: f64 = 300.0;
 /// Room for labels at the left, right, top and bottom.
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 20.0;
-const TOP: f64 = 30.0;
+const TOP: f64 = 48.0;
 const BOTTOM: f64 = 52.0;
-/// Lines of the grid.
-const GRID_LINES: u64 = 4;
+/// Lines of the grid beyond the first, at most.
+const TICKS_MAX: u64 = 6;
+/// A label is about so wide: nearer than this to a side it stands on the other side of its line.
+const LABEL_WIDTH: f64 = 190.0;
 
+const READ: &str = "#1c2530";
 const COMPLETE: &str = "#2f7fd1";
 const COMMITTED: &str = "#17743b";
 const FAILED: &str = "#d98200";
@@ -50,7 +53,7 @@ pub(crate) fn chart(notes: &[Note], orders: u64) -> String {
         curve(&mut svg, &scale, run);
     }
     moments(&mut svg, &scale, notes);
-    legend(&mut svg);
+    legend(&mut svg, notes);
     svg + "</svg>"
 }
 
@@ -60,21 +63,24 @@ fn runs(notes: &[Note]) -> impl Iterator<Item = &[Note]> {
 }
 
 fn grid(svg: &mut String, scale: &Scale) {
-    for line in 0..=GRID_LINES {
-        let records = scale.orders * line / GRID_LINES;
+    for records in ticks(scale.orders) {
         let (x, y) = (WIDTH - RIGHT, scale.y(records));
-        let label = grouped(records);
         put(svg, &format!("<line x1=\"{LEFT}\" x2=\"{x}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#e4e9ef\"/>"));
-        let label_y = y + 4.0;
-        put(
-            svg,
-            &format!("<text x=\"{}\" y=\"{label_y:.1}\" text-anchor=\"end\">{label}</text>", LEFT - 6.0),
-        );
-        let at_ms = scale.end_ms * line / GRID_LINES;
-        let (x, y) = (scale.x(at_ms), HEIGHT - BOTTOM + 18.0);
-        let seconds = at_ms as f64 / 1_000.0;
-        put(svg, &format!("<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{seconds:.1} s</text>"));
+        let (x, y, label) = (LEFT - 6.0, y + 4.0, grouped(records));
+        put(svg, &format!("<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{label}</text>"));
     }
+    for at_ms in ticks(scale.end_ms) {
+        let (x, y, seconds) = (scale.x(at_ms), HEIGHT - BOTTOM + 18.0, at_ms as f64 / 1_000.0);
+        put(svg, &format!("<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{seconds} s</text>"));
+    }
+}
+
+/// From 0 to `end` at steps of 1, 2 or 5 times a power of ten, at most [`TICKS_MAX`] of them beyond the first.
+pub(crate) fn ticks(end: u64) -> impl Iterator<Item = u64> {
+    let powers = (0..19).map(|exponent| 10_u64.pow(exponent));
+    let mut steps = powers.flat_map(|power| [1, 2, 5].map(|times| power.saturating_mul(times)));
+    let step = steps.find(|step| end / step <= TICKS_MAX).unwrap_or(u64::MAX);
+    (0..=end / step).map(move |tick| tick * step)
 }
 
 fn checkpoints(svg: &mut String, scale: &Scale, notes: &[Note]) {
@@ -100,13 +106,15 @@ fn checkpoints(svg: &mut String, scale: &Scale, notes: &[Note]) {
     }
 }
 
-fn legend(svg: &mut String) {
+fn legend(svg: &mut String, notes: &[Note]) {
+    let failed = notes.iter().any(|note| matches!(note.moment, Moment::CheckpointFailed { .. }));
     let marks = [
+        (READ, "orders read, over time"),
         (COMPLETE, "checkpoint complete"),
         (COMMITTED, "committed: others see it"),
         (FAILED, "checkpoint failed"),
     ];
-    for (index, (color, words)) in marks.into_iter().enumerate() {
+    for (index, (color, words)) in marks.into_iter().take(if failed { 4 } else { 3 }).enumerate() {
         let (x, y) = (LEFT + 190.0 * index as f64, HEIGHT - 4.0);
         put(svg, &format!("<text x=\"{x}\" y=\"{y}\" fill=\"{color}\">▎{words}</text>"));
     }
@@ -121,7 +129,7 @@ fn curve(svg: &mut String, scale: &Scale, run: &[Note]) {
     put(
         svg,
         &format!(
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"#1c2530\" stroke-width=\"2\"/>",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{READ}\" stroke-width=\"2\"/>",
             points.trim_end()
         ),
     );
@@ -136,14 +144,16 @@ fn moments(svg: &mut String, scale: &Scale, notes: &[Note]) {
         };
         let x = scale.x(note.at_ms);
         let (bottom, killed) = (HEIGHT - BOTTOM, note.moment == Moment::Killed);
-        let (anchor, label_x) = if killed { ("end", x - 4.0) } else { ("start", x + 4.0) };
+        let before = if killed { x - LABEL_WIDTH > LEFT } else { x + LABEL_WIDTH > WIDTH };
+        let (anchor, label_x) = if before { ("end", x - 4.0) } else { ("start", x + 4.0) };
         put(
             svg,
             &format!(
                 "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{bottom}\" stroke=\"{color}\" stroke-dasharray=\"4 3\"/>"
             ),
         );
-        let y = TOP - 8.0;
+        // A restart follows its kill closely: each has a row of its own.
+        let y = if killed { TOP - 26.0 } else { TOP - 8.0 };
         put(
             svg,
             &format!(
@@ -182,6 +192,14 @@ mod tests {
             svg.contains(&format!("{:.1},{TOP:.1}\"", WIDTH - RIGHT)),
             "the end stands at the upper right: {svg}"
         );
+    }
+
+    #[test]
+    fn steps_of_the_axes_are_round_and_few() {
+        assert_eq!(ticks(2_600).collect::<Vec<_>>(), [0, 500, 1_000, 1_500, 2_000, 2_500]);
+        assert_eq!(ticks(79_999).collect::<Vec<_>>(), [0, 20_000, 40_000, 60_000]);
+        assert_eq!(ticks(0).collect::<Vec<_>>(), [0]);
+        assert!((1..5_000).all(|end| ticks(end).count() <= 7));
     }
 
     #[test]

@@ -114,9 +114,10 @@ fn new_bar(orders: u64) -> ProgressBar {
 
 fn running_line(records_in: u64, orders: u64, checkpoints: u64) -> String {
     format!(
-        "  running     {:>9} of {} orders   {checkpoints} checkpoints",
+        "  running     {:>9} of {} orders   {}",
         grouped(records_in),
-        grouped(orders)
+        grouped(orders),
+        counted(checkpoints, "checkpoint")
     )
 }
 

@@ -30,6 +30,12 @@ pub(crate) enum Which {
     All,
 }
 
+impl std::fmt::Display for Which {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.to_possible_value().map_or(Ok(()), |value| f.write_str(value.get_name()))
+    }
+}
+
 impl Which {
     const EACH: [Self; 6] = [Self::A, Self::B, Self::C, Self::Positions, Self::Control, Self::Latency];
 

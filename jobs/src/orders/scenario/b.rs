@@ -52,7 +52,9 @@ pub(crate) fn play(set: &Set<'_>) -> Result<Outcome, ScenarioError> {
         back.map_or(0, |back| back.rolled_back),
         grouped(finished.records_in)
     ));
-    let found = format!("{prepared} prepared, {committed} committed by the restart");
+    let found = format!(
+        "{prepared} branches were prepared; the restart committed {committed} transactions, those of the second topic among them"
+    );
     outcome.check("what the log says is complete is committed by the restart", committed > 0, found);
     outcome.audited(stage.audit()?);
     outcome.nothing_left(stage.leftover()?);

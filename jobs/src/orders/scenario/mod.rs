@@ -49,13 +49,15 @@ use tidegate_jobs::stopwatch::Stopwatch;
 /// # Errors
 /// [`ScenarioError`] when a scenario could not be played. One whose checks do not hold is no error but exit status 1.
 pub(crate) fn scenario(args: &ScenarioArgs) -> Result<ExitCode, ScenarioError> {
-    let folder = WorkFolder::fresh(&args.dir, "scenario")?;
     let servers = Servers::of(args)?;
     ground::empty(&SinkAddress::Mysql(servers.mysql.clone()), args.parallelism, args.force)?;
+    // A call that is refused leaves the report of the one before it.
+    let folder = WorkFolder::fresh(&args.dir, "scenario")?;
     let set = Set { servers: &servers, folder: &folder, args };
     let mut outcomes = Vec::new();
     for which in args.which.each() {
         let watch = Stopwatch::started();
+        say(true, &format!("playing {which}\n"));
         let mut outcome = play(which, &set)?;
         outcome.took_ms = watch.elapsed_ms();
         say(args.json, &outcome.to_text());
@@ -84,7 +86,7 @@ fn play(which: Which, set: &Set<'_>) -> Result<Outcome, ScenarioError> {
     }
 }
 
-/// A reader that has seen enough closes the pipe: the exit status still tells.
+/// To standard error where something else has the output. A reader that has seen enough closes the pipe: the exit status still tells.
 fn say(json: bool, text: &str) {
     let _ = match json {
         true => std::io::stderr().write_all(text.as_bytes()),

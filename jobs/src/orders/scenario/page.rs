@@ -29,6 +29,10 @@ fn to_html(outcomes: &[Outcome]) -> String {
     )
 }
 
+fn list(items: &str) -> String {
+    if items.is_empty() { String::new() } else { format!("<ul>{items}</ul>") }
+}
+
 fn section(outcome: &Outcome) -> String {
     let verdict = if outcome.ok() { "yes" } else { "no" };
     let lines: String = outcome.lines.iter().map(|line| format!("<li>{}</li>\n", escaped(line))).collect();
@@ -53,9 +57,11 @@ fn section(outcome: &Outcome) -> String {
     let grid = outcome.grid.as_ref().map(Grid::to_html).unwrap_or_default();
     let tables = outcome.verdict.as_ref().map(tables_html).unwrap_or_default();
     format!(
-        "<section><h2 class=\"{verdict}\">{} · {}</h2>\n{drawing}{latencies}\n<ul>{lines}</ul>\n{grid}\n{tables}\n<ul>{checks}</ul></section>\n",
+        "<section><h2 class=\"{verdict}\">{} · {}</h2>\n{drawing}{latencies}\n{}\n{grid}\n{tables}\n{}</section>\n",
         outcome.name,
-        escaped(&outcome.title)
+        escaped(&outcome.title),
+        list(&lines),
+        list(&checks)
     )
 }
 

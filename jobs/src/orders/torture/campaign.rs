@@ -4,6 +4,9 @@
 //! Does not own: which kills ([`super::schedule`]), the processes ([`crate::attempt`]), the audit ([`crate::verify`]).
 //! Runs on: the main thread; the job runs in child processes.
 //!
+//! On a busy machine a checkpoint takes longer, and more orders are read before it. So that the input lasts for all kills, a run
+//! that has read more than its share is followed by a slower one.
+//!
 //! A kill counts when a checkpoint was complete, input was left, and it left what the kill behind it needs. One that comes too
 //! early is made again, later in the run.
 
@@ -25,12 +28,16 @@ use tidegate_jobs::stopwatch::Stopwatch;
 
 /// How often a kill is made when it does not count.
 const TRIES_MAX: u32 = 4;
+/// Orders a second that are read at least, however slow the machine is.
+const RATE_MIN: u64 = 100;
 
 /// A job under torture.
 pub(crate) struct Campaign<'a> {
     line: RunLine,
     orders: u64,
     share: u64,
+    /// Orders a second of the next run; at most those of the line.
+    rate: Option<u64>,
     display: &'a Display,
     watch: Stopwatch,
     kills: Vec<Kill>,
@@ -46,6 +53,7 @@ impl<'a> Campaign<'a> {
     /// Nothing has run yet. `share` orders are meant to be read between two kills.
     pub(crate) fn new(line: RunLine, orders: u64, share: u64, display: &'a Display) -> Self {
         Self {
+            rate: line.rate,
             line,
             orders,
             share,
@@ -89,7 +97,7 @@ impl<'a> Campaign<'a> {
         let number = self.kills.len() + 1;
         for _ in 0..TRIES_MAX {
             let begin = self.output()?.orders;
-            let line = RunLine { parallelism: strike.parallelism, ..self.line.clone() };
+            let line = RunLine { parallelism: strike.parallelism, rate: self.rate, ..self.line.clone() };
             let command = line.command().map_err(TortureError::Program)?;
             let mut watch = RunWatch::started();
             let died = self.run_until_dead(command, strike.spot, begin, &mut watch);
@@ -99,6 +107,10 @@ impl<'a> Campaign<'a> {
                 place: strike.spot.words(),
                 source,
             })?;
+            self.rate = self
+                .rate
+                .zip(self.line.rate)
+                .map(|(rate, full)| paced(rate, full, self.share, died.records_in.saturating_sub(begin)));
             if self.count(strike, &died)? {
                 return Ok(());
             }
@@ -181,5 +193,30 @@ impl<'a> Campaign<'a> {
     fn output(&self) -> Result<Output, TortureError> {
         let checkpoints = self.line.checkpoints.as_deref().unwrap_or(Path::new(""));
         Ok(Output::of(&self.line.sink, checkpoints)?)
+    }
+}
+
+/// The rate of the next run, when one has read `read` orders at `rate`, and `share` were meant. `full` is never exceeded.
+fn paced(rate: u64, full: u64, share: u64, read: u64) -> u64 {
+    match read {
+        // Who dies in recovery says nothing about the machine.
+        0 => rate,
+        read if read > share => (rate * share / read).max(RATE_MIN.min(full)),
+        _ => (rate * 2).min(full),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_read_more_than_its_share_is_followed_by_a_slower_one_until_the_machine_is_quick_again() {
+        assert_eq!(paced(8_000, 8_000, 2_500, 2_500), 8_000);
+        assert_eq!(paced(8_000, 8_000, 2_500, 10_000), 2_000);
+        assert_eq!(paced(2_000, 8_000, 2_500, 0), 2_000);
+        assert_eq!(paced(2_000, 8_000, 2_500, 1_000), 4_000);
+        assert_eq!(paced(200, 8_000, 2_500, 60_000), RATE_MIN);
+        assert_eq!(paced(50, 50, 1, 100), 50, "a run that is slow on purpose is made no faster");
     }
 }

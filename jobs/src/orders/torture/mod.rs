@@ -133,7 +133,8 @@ fn control_group(
         ground::empty(&sink, args.partitions, true)?;
         let line = run_line(args, folder, script.interval, script.rate);
         let line = RunLine { sink, checkpoints: Some(part.checkpoints()), ..line };
-        tortured(line, &part, orders, 1, &script.strikes(args.parallelism), &display)
+        // Its kills have no shares: they fall where the control's fell, and so at the script's own speed.
+        tortured(line, &part, orders, orders, &script.strikes(args.parallelism), &display)
     })?;
     match args.json {
         true => print(&format!("{}\n", report::to_json(&settings, Some(&control), &tortured))),

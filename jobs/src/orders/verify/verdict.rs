@@ -91,6 +91,8 @@ impl TableVerdict {
     }
 }
 
+/// Room for the names of the tables; a longer one makes more.
+const NAME_WIDTH_MIN: usize = 16;
 /// `t_order_log` by the places in the topic; the id of a row is its place.
 pub(crate) const BY_OFFSET: &str = "t_order_log by offset";
 /// The bits of a place that are its offset; those above are its partition.
@@ -179,13 +181,17 @@ impl Verdict {
 
     /// The table, with a line end after each row.
     pub(crate) fn to_text(&self) -> String {
-        let mut text = format!("{:>28}{:>12}{:>13}{:>7}\n", "expected", "actual", "duplicates", "lost");
+        let width = self.tables().map(|(name, _)| name.len()).max().unwrap_or(0).max(NAME_WIDTH_MIN);
+        let (none, expected, actual) = ("", "expected", "actual");
+        let mut text =
+            format!("  {none:<width$}{expected:>10}{actual:>12}{:>13}{:>7}\n", "duplicates", "lost");
         for (name, table) in self.tables() {
             let holds_totals = name == "t_order_stat" || name == "t_user_total";
             let notes = notes(table, holds_totals);
             let [expected, actual, duplicates, lost] =
                 [table.expected, table.actual, table.duplicates, table.lost].map(grouped);
-            let row = format!("  {name:<16}{expected:>10}{actual:>12}{duplicates:>13}{lost:>7}    {notes}");
+            let row =
+                format!("  {name:<width$}{expected:>10}{actual:>12}{duplicates:>13}{lost:>7}    {notes}");
             writeln!(text, "{}", row.trim_end()).expect("a String takes all text");
             for fault in &table.faults {
                 let id = words_of(name, fault.id);

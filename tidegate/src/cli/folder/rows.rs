@@ -32,10 +32,17 @@ pub(super) fn entry_rows(folder: &CheckpointFolder) -> Vec<EntryRow> {
     let written: BTreeMap<&str, i64> =
         folder.files.iter().map(|file| (file.path.as_str(), file.modified_ms)).collect();
     let written = |path: &str| written.get(path).copied().unwrap_or(0);
+    let ids: BTreeMap<EntryNumber, u64> =
+        listing.iter().filter_map(|(number, entry)| Some((number, entry.checkpoint_id()?.0))).collect();
+    // People name checkpoints by their ids; an entry that is gone has none.
+    let named = |number: &EntryNumber| match ids.get(number) {
+        Some(id) => format!("checkpoint {id}"),
+        None => format!("entry {number}"),
+    };
     let whole = listing.iter().map(|(number, entry)| {
         let retained = entry.manifest().map(|_| kept.contains(&number));
         // Below a claim at 1 nothing has ever stood; of others cleaned checkpoints are not known any more.
-        let note = note(listing.is_void(number) && entry.is_claim(), number == EntryNumber(1), entry);
+        let note = note(listing.is_void(number) && entry.is_claim(), number == EntryNumber(1), entry, named);
         EntryRow {
             entry: number.0,
             kind: kind(entry),
@@ -82,28 +89,22 @@ fn kind(entry: &LogEntry) -> &'static str {
 }
 
 /// `first`: the log begins with it.
-fn note(void: bool, first: bool, entry: &LogEntry) -> String {
+fn note(void: bool, first: bool, entry: &LogEntry, named: impl Fn(&EntryNumber) -> String) -> String {
     match &entry.body {
         EntryBody::Claim { .. } if void => "void: an older attempt had written above it".to_owned(),
         EntryBody::Claim { base: ClaimBase::Latest, .. } if first => {
             "begins: there was no checkpoint".to_owned()
         }
-        EntryBody::Claim { base, .. } => base_in_words(*base),
+        EntryBody::Claim { base: ClaimBase::Latest, .. } => "restores the newest checkpoint".to_owned(),
+        EntryBody::Claim { base: ClaimBase::None, .. } => "begins anew".to_owned(),
+        EntryBody::Claim { base: ClaimBase::Entry(number), .. } => format!("goes back to {}", named(number)),
         EntryBody::Checkpoint { retained, .. } if retained.is_empty() => String::new(),
         EntryBody::Checkpoint { retained, .. } => {
-            let entries: Vec<_> = retained.iter().map(ToString::to_string).collect();
-            format!("keeps {}", entries.join(", "))
+            let kept: Vec<_> = retained.iter().map(named).collect();
+            format!("keeps {}", kept.join(", "))
         }
         EntryBody::Settled { .. } => "everything up to it is committed".to_owned(),
         EntryBody::Forgotten { .. } => "a lost transaction that was given up".to_owned(),
         EntryBody::Finished => "everything is committed".to_owned(),
-    }
-}
-
-fn base_in_words(base: ClaimBase) -> String {
-    match base {
-        ClaimBase::Latest => "restores the newest checkpoint".to_owned(),
-        ClaimBase::None => "begins anew".to_owned(),
-        ClaimBase::Entry(number) => format!("goes back to entry {number}"),
     }
 }

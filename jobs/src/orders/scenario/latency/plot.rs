@@ -4,6 +4,8 @@
 
 use std::fmt::Write;
 
+use crate::demo::chart::ticks;
+
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 260.0;
 /// Room for labels at the left, right, top and bottom.
@@ -11,8 +13,6 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 36.0;
-/// Lines of the grid.
-const GRID_LINES: u64 = 4;
 /// More dots than this are thinned out.
 const DOTS_MAX: usize = 500;
 const COLORS: [&str; 4] = ["#17743b", "#2f7fd1", "#d98200", "#b3261e"];
@@ -38,22 +38,15 @@ pub(super) fn plot(series: &[Series]) -> String {
     let mut svg =
         format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" font-size=\"12\" fill=\"#5a6675\">\n");
     let mut put = |element: String| writeln!(svg, "{element}").expect("a String takes all text");
-    for line in 0..=GRID_LINES {
-        let (took, sent) = (top_us * line / GRID_LINES, end_us * line / GRID_LINES);
-        let (at, right) = (y(took), WIDTH - RIGHT);
+    for took_ms in ticks(top_us / 1_000) {
+        let (at, right) = (y(took_ms * 1_000), WIDTH - RIGHT);
         put(format!("<line x1=\"{LEFT}\" x2=\"{right}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"#e4e9ef\"/>"));
-        put(format!(
-            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{} ms</text>",
-            LEFT - 6.0,
-            at + 4.0,
-            took / 1_000
-        ));
-        let seconds = sent as f64 / 1_000_000.0;
-        put(format!(
-            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{seconds:.1} s</text>",
-            x(sent),
-            HEIGHT - 14.0
-        ));
+        let (at_x, at_y) = (LEFT - 6.0, at + 4.0);
+        put(format!("<text x=\"{at_x}\" y=\"{at_y:.1}\" text-anchor=\"end\">{took_ms} ms</text>"));
+    }
+    for sent_ms in ticks(end_us / 1_000) {
+        let (at_x, at_y, seconds) = (x(sent_ms * 1_000), HEIGHT - 14.0, sent_ms as f64 / 1_000.0);
+        put(format!("<text x=\"{at_x:.1}\" y=\"{at_y}\" text-anchor=\"middle\">{seconds} s</text>"));
     }
     for (index, (series, color)) in series.iter().zip(COLORS.into_iter().cycle()).enumerate() {
         let step = series.dots.len().div_ceil(DOTS_MAX).max(1);

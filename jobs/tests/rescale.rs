@@ -155,3 +155,24 @@ fn going_back_to_the_newest_checkpoint_puts_out_nothing_twice() {
     assert!(output.status.success(), "{}", stderr(&output));
     scenario.verify();
 }
+
+#[test]
+fn an_old_copy_of_the_folder_is_refused_before_it_puts_out_anything_twice() {
+    let scenario = Scenario::with_orders();
+    scenario.run_and_die_at(1_000, 3, "commit_log.checkpoint.after", 3);
+    let old = scenario.path("old");
+    for file in scenario.files("checkpoints") {
+        let copy = old.join(file.strip_prefix(scenario.path("checkpoints")).unwrap());
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        std::fs::copy(&file, copy).unwrap();
+    }
+    scenario.run_and_verify(3);
+    std::fs::rename(scenario.path("checkpoints"), scenario.path("newest")).unwrap();
+    std::fs::rename(&old, scenario.path("checkpoints")).unwrap();
+
+    let refused = scenario.run(3, &[]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+    let said = stderr(&refused);
+    assert!(said.contains("would be there twice") && said.contains("--rewind"), "{said}");
+    scenario.verify();
+}

@@ -17,7 +17,9 @@ pub use crate::connectors::collect::CollectSink;
 pub use crate::connectors::datagen::{Datagen, seeded};
 pub use crate::connectors::file::{BrokenLine, FileSink, FileSource};
 #[cfg(feature = "rdkafka")]
-pub use crate::connectors::kafka::KafkaSink;
+pub use crate::connectors::kafka::{BadRecord, KafkaSink, KafkaSource, StartingOffsets, StoppingOffsets};
+#[cfg(feature = "mysql")]
+pub use crate::connectors::mysql::MysqlSink;
 pub use crate::connectors::print::PrintSink;
 pub use crate::connectors::sqlite::{Columns, SqliteSink};
 pub use crate::duration::{millis, seconds};

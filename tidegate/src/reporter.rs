@@ -90,6 +90,7 @@ impl<'a> Reporter<'a> {
                 written: figures.written,
                 repeated: figures.repeated,
                 window_ms: ms(OUTPUT_WINDOW),
+                in_transactions: figures.in_transactions,
             }),
             ExecutionNotice::Restarting { cause, after } => {
                 self.progress(true);

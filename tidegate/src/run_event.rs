@@ -76,6 +76,9 @@ pub enum RunEvent {
         repeated: u64,
         /// The time over which this was counted.
         window_ms: u64,
+        /// All these sinks write in transactions: what was written before was rolled back, and the output has it once. A job that restarts
+        /// so often is worth a look all the same.
+        in_transactions: bool,
     },
     /// An attempt has failed, and another one follows in this process.
     Restarting {

@@ -7,6 +7,8 @@
 //! Owns: transactional ids and ledger groups as text, the version of `EndTxn`, clients. Does not own: when anything is prepared or
 //! committed (the engine's drivers). Runs on: the I/O side.
 
+#[cfg(feature = "rdkafka")]
+mod client_log;
 pub mod committer_decisions;
 #[cfg(feature = "rdkafka")]
 mod config;

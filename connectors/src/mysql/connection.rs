@@ -98,13 +98,14 @@ impl Connection {
         let (version, packet_bytes, id): (String, u64, u64) = self.only_row(doing, asked)?;
         (self.version, self.id) = (ServerVersion::of(&version), id);
         self.packet_bytes_max = usize::try_from(packet_bytes).unwrap_or(usize::MAX);
+        // A server may have been told to keep warnings back; a value that it rounded would go in unseen.
         let (lock_wait, idle) = (self.limits.lock_wait.as_secs(), self.limits.idle.as_secs());
         self.run(doing, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
         self.run(
             doing,
             &format!(
                 "SET autocommit = 1, time_zone = '+00:00', sql_mode = '{SQL_MODE}', innodb_lock_wait_timeout = {lock_wait}, \
-                 lock_wait_timeout = {lock_wait}, wait_timeout = {idle}"
+                 lock_wait_timeout = {lock_wait}, wait_timeout = {idle}, sql_notes = 1, max_error_count = 64"
             ),
         )
         .await?;

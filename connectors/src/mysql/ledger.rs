@@ -147,6 +147,28 @@ async fn row_of(
     Ok(Some((LedgerEntry { target, closed_by: CheckpointId(closed_by), rows, note }, written_ms)))
 }
 
+/// The newest checkpoint beyond `own.opened_after` that closed a committed transaction of this sink in this lineage.
+pub(crate) async fn newest_committed(
+    connection: &mut Connection,
+    own: &TransactionName,
+) -> Result<Option<CheckpointId>, MysqlError> {
+    let doing = "looking for the newest transaction in the ledger";
+    let sql = format!(
+        "SELECT bqual, closed_by FROM {LEDGER_TABLE} WHERE gtrid = ? AND closed_by > ? AND (note IS NULL OR note NOT LIKE '{ROLLED_BACK}%')"
+    );
+    let gtrid = Xid::of(own).gtrid;
+    let values = vec![Value::Bytes(gtrid.clone()), Value::UInt(own.opened_after.0)];
+    let mut newest = None;
+    for row in connection.rows(doing, &sql, values).await? {
+        let (bqual, closed_by): (Vec<u8>, u64) = connection.only_row(doing, vec![row])?;
+        let xid = Xid { gtrid: gtrid.clone(), bqual, format_id: super::xid::FORMAT_ID };
+        if xid.read(&own.scope).is_some_and(|name| name.scope.lineage == own.scope.lineage) {
+            newest = newest.max(Some(CheckpointId(closed_by)));
+        }
+    }
+    Ok(newest)
+}
+
 /// Deletes rows that no retained checkpoint can ask for: older than a week, and closed long before the restored checkpoint.
 pub(crate) async fn prune(
     connection: &mut Connection,

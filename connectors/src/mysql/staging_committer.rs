@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use tidegate_engine::api::{Committer, ConnectorError, Prepared, TwoPhaseContext};
+use tidegate_engine::ids::CheckpointId;
 use tidegate_engine::operator::{CommitOutcome, TransactionName};
 use tidegate_state::fault_point;
 
@@ -174,5 +175,10 @@ impl Committer for StagingCommitter {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    async fn newest_committed(&mut self) -> Result<Option<CheckpointId>, ConnectorError> {
+        let own = self.context.name.clone();
+        Ok(ledger::newest_committed(self.connected().await?, &own).await?)
     }
 }

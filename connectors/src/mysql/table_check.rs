@@ -223,15 +223,19 @@ fn unfit(kind: ColumnKind, there: &ThereColumn) -> Option<&'static str> {
     let of = |types: &[&str]| types.contains(&there.data_type.as_str());
     let (ints, texts) = (
         of(&["tinyint", "smallint", "mediumint", "int", "bigint"]),
-        of(&["char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "json", "uuid"]),
+        of(&["char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "json", "uuid"]),
     );
     let bytes = of(&["binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"]);
     let fits = match kind {
-        ColumnKind::Signed | ColumnKind::Unsigned => ints || of(&["decimal", "bit", "year"]),
+        ColumnKind::Signed | ColumnKind::Unsigned if of(&["year"]) => {
+            return Some("1 to 99 would become other years");
+        }
+        ColumnKind::Signed | ColumnKind::Unsigned => ints || of(&["decimal", "bit"]),
         ColumnKind::Double if of(&["float"]) => return Some("digits would be lost"),
         ColumnKind::Double => of(&["double"]),
         ColumnKind::Decimal if of(&["float", "double"]) => return Some("digits would be lost"),
         ColumnKind::Decimal => of(&["decimal"]),
+        ColumnKind::Text if of(&["set"]) => return Some("a text of digits would be taken for a set of bits"),
         ColumnKind::Text => texts || bytes || of(&["decimal"]),
         ColumnKind::Bytes => bytes,
         ColumnKind::DateTime if of(&["datetime", "timestamp"]) && there.second_digits < 6 => {

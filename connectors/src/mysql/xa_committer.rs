@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tidegate_engine::api::{Committer, ConnectorError, Prepared, TwoPhaseContext};
+use tidegate_engine::ids::CheckpointId;
 use tidegate_engine::operator::{CommitOutcome, TransactionName};
 use tidegate_state::fault_point;
 
@@ -322,5 +323,10 @@ impl Committer for XaCommitter {
              it is tried again after a restart; `tidegate xa list` shows it",
             self.target.url.place()
         )))
+    }
+
+    async fn newest_committed(&mut self) -> Result<Option<CheckpointId>, ConnectorError> {
+        let own = self.context.name.clone();
+        Ok(ledger::newest_committed(self.connected().await?, &own).await?)
     }
 }

@@ -119,6 +119,21 @@ pub(crate) fn is_merged(connection: &Connection, name: &TransactionName) -> rusq
     with_name(name, |components| optional_text(connection, &sql, components)).map(|found| found.is_some())
 }
 
+/// The newest checkpoint that closed a merged transaction of a sink in one log and lineage.
+pub(crate) fn newest_merged(
+    connection: &Connection,
+    scope: &TransactionScope,
+) -> rusqlite::Result<Option<CheckpointId>> {
+    let sql = "SELECT max(closed_by) FROM tidegate_ledger WHERE job = ?1 AND log_id = ?2 AND uid = ?3 AND lineage = ?4";
+    let TransactionScope { job, log_id, lineage, uid } = scope;
+    let newest: Option<i64> = connection.query_row(
+        sql,
+        (job.as_str(), log_id.as_str(), uid.as_str(), number(lineage.0)),
+        |row| row.get(0),
+    )?;
+    Ok(newest.map(|id| CheckpointId(id.unsigned_abs())))
+}
+
 /// Notes that a transaction was merged.
 pub(crate) fn note_merged(
     connection: &Connection,

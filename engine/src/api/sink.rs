@@ -211,4 +211,13 @@ pub trait Committer: Send + 'static {
         &mut self,
         name: &TransactionName,
     ) -> impl Future<Output = Result<(), ConnectorError>> + Send;
+
+    /// The newest checkpoint of which the server knows a committed transaction of this sink, in this log and lineage; `None`: of none, or it does
+    /// not keep that. A start that goes on from an older one would write the records between once more, and is refused: somebody
+    /// committed by hand what no checkpoint lists, or the folder is an old copy.
+    fn newest_committed(
+        &mut self,
+    ) -> impl Future<Output = Result<Option<crate::ids::CheckpointId>, ConnectorError>> + Send {
+        std::future::ready(Ok(None))
+    }
 }

@@ -32,6 +32,8 @@ pub struct OutputFigures {
     pub written: u64,
     /// Of them: those that had been written before.
     pub repeated: u64,
+    /// All these sinks write in transactions: what an attempt that failed had written and not completed was rolled back.
+    pub in_transactions: bool,
 }
 
 impl OutputFigures {
@@ -45,6 +47,7 @@ impl OutputFigures {
 #[derive(Debug, Default)]
 struct Meter {
     sinks: String,
+    in_transactions: bool,
     /// Records of the running attempt that were counted.
     counted: u64,
     /// When, written, written again.
@@ -72,7 +75,12 @@ impl Meter {
     fn figures(&mut self, now: Moment) -> OutputFigures {
         self.slices.retain(|(at, ..)| *at + OUTPUT_WINDOW > now);
         let sum = |of: fn(&(Moment, u64, u64)) -> u64| self.slices.iter().map(of).sum();
-        OutputFigures { sinks: self.sinks.clone(), written: sum(|s| s.1), repeated: sum(|s| s.2) }
+        OutputFigures {
+            sinks: self.sinks.clone(),
+            written: sum(|s| s.1),
+            repeated: sum(|s| s.2),
+            in_transactions: self.in_transactions,
+        }
     }
 }
 
@@ -81,9 +89,11 @@ impl OutputMeter {
     pub fn new(plan: &JobPlan) -> Self {
         let is_sink = |kind| matches!(kind, OperatorKind::Sink | OperatorKind::TwoPhaseSink);
         let vertices = plan.vertices.iter().filter_map(|vertex| {
-            let sinks = vertex.operators.iter().filter(|o| is_sink(o.kind)).map(|o| o.name.as_str());
-            let sinks: Vec<&str> = sinks.collect();
-            (!sinks.is_empty()).then(|| (vertex.id, Meter { sinks: sinks.join(", "), ..Meter::default() }))
+            let sinks: Vec<_> = vertex.operators.iter().filter(|o| is_sink(o.kind)).collect();
+            let names: Vec<&str> = sinks.iter().map(|sink| sink.name.as_str()).collect();
+            let in_transactions = sinks.iter().all(|sink| sink.kind == OperatorKind::TwoPhaseSink);
+            let meter = Meter { sinks: names.join(", "), in_transactions, ..Meter::default() };
+            (!sinks.is_empty()).then_some((vertex.id, meter))
         });
         Self { vertices: vertices.collect() }
     }
@@ -184,7 +194,9 @@ mod tests {
         meter.attempt_failed(seconds(2), &at(1_200, 600));
         meter.written(seconds(3), &at(600, 0));
         let figures = meter.alarms(seconds(3));
-        assert_eq!(figures, [OutputFigures { sinks: "rows".into(), written: 1_800, repeated: 600 }]);
+        let expected =
+            OutputFigures { sinks: "rows".into(), written: 1_800, repeated: 600, in_transactions: false };
+        assert_eq!(figures, [expected]);
         assert_eq!(figures[0].per_mille(), Some(1_500));
         for second in 4..60 {
             meter.attempt_failed(seconds(second), &at(100, 100));

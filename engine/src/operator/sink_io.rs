@@ -230,6 +230,7 @@ async fn recover<C: Committer>(
 ) -> Result<(), Stop> {
     fault_point!("sink.recover.before");
     let context = &events.context;
+    refuse_if_ahead(committer, context).await?;
     if mutation::on(Mutation::SweepBeforeCommit) {
         sweep(committer, &[], events).await?;
     }
@@ -253,6 +254,28 @@ async fn recover<C: Committer>(
     fault_point!("sink.recover.after");
     events.send(SinkEvent::Recovered { committed, rolled_back }).await?;
     Ok(())
+}
+
+/// What was committed behind the checkpoint that is restored would be written once more.
+async fn refuse_if_ahead<C: Committer>(
+    committer: &mut C,
+    context: &TwoPhaseContext,
+) -> Result<(), ConnectorError> {
+    let restored = context.name.opened_after;
+    let committed = match context.subtask {
+        0 => committer.newest_committed().await?,
+        _ => None,
+    };
+    let Some(committed) = committed.filter(|committed| *committed > restored) else { return Ok(()) };
+    let from = match restored {
+        CheckpointId(0) => "without a checkpoint".to_owned(),
+        restored => format!("from checkpoint {restored}"),
+    };
+    Err(ConnectorError::fatal(format!(
+        "the output has what checkpoint {committed} of this job closed, and this start goes on {from}: the records between would be there \
+         twice\n  help: somebody committed a transaction by hand that no checkpoint lists, or newer checkpoints are gone, or the folder is an \
+         old copy: bring the newest folder back; `--restore URL#{restored} --rewind` goes on all the same, once those records are deleted"
+    )))
 }
 
 async fn commit_one<C: Committer>(

@@ -23,7 +23,9 @@ const ANSWER_BYTES_MAX: u64 = 64 << 20;
 #[non_exhaustive]
 pub(crate) enum ClientError {
     /// Nobody is there.
-    #[error("no job answers at {address}\n  help: `tidegate list` shows the jobs that run on this machine")]
+    #[error(
+        "no job answers at {address}\n  help: `tidegate list` shows the jobs that run on this machine; `tidegate checkpoint list URL` looks into a checkpoint folder without a job"
+    )]
     Nobody {
         /// Where.
         address: ControlAddress,

@@ -89,13 +89,18 @@ pub(super) fn words(event: &RunEvent, newest: Newest) -> Option<String> {
         }
         RunEvent::Checkpoint { .. } | RunEvent::Committed { .. } | RunEvent::Failed { .. } => return None,
         RunEvent::CheckpointFailed { id, reason } => format!("checkpoint {id} failed: {reason}"),
-        RunEvent::RepeatedOutput { sinks, written, repeated, window_ms } => format!(
-            "warning: {} of the {} records that {sinks} wrote in the last {} s had been written before; without transactions they are \
-             in the output twice",
-            HumanCount(*repeated),
-            HumanCount(*written),
-            window_ms / 1_000
-        ),
+        RunEvent::RepeatedOutput { sinks, written, repeated, window_ms, in_transactions } => {
+            let (repeated, written, window_s) =
+                (HumanCount(*repeated), HumanCount(*written), window_ms / 1_000);
+            let what_of_it = match in_transactions {
+                true => "those transactions were rolled back, and the output has them once",
+                false => "without transactions they are in the output twice",
+            };
+            format!(
+                "warning: {repeated} of the {written} records that {sinks} wrote in the last {window_s} s had been written before the job \
+                 failed; {what_of_it}"
+            )
+        }
         RunEvent::Restarting { cause, after_ms } => format!("failed, starts again in {after_ms} ms: {cause}"),
         RunEvent::Finished { records_in, checkpoints, elapsed_ms } => {
             ending("finished", *records_in, &newest.counted(*checkpoints), *elapsed_ms)

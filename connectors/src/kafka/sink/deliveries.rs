@@ -16,6 +16,8 @@ use rdkafka::producer::{DeliveryResult, ProducerContext};
 use serde::Deserialize;
 use tidegate_engine::broker::Producer;
 
+use crate::kafka::client_log::log_line;
+
 /// What statistics tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SeenProducer {
@@ -108,16 +110,7 @@ impl Deliveries {
 
 impl ClientContext for Deliveries {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        match level {
-            RDKafkaLogLevel::Emerg
-            | RDKafkaLogLevel::Alert
-            | RDKafkaLogLevel::Critical
-            | RDKafkaLogLevel::Error
-            | RDKafkaLogLevel::Warning => tracing::warn!("librdkafka: {facility}: {message}"),
-            RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info | RDKafkaLogLevel::Debug => {
-                tracing::debug!("librdkafka: {facility}: {message}");
-            }
-        }
+        log_line(level, facility, message);
     }
 
     fn stats_raw(&self, statistics: &[u8]) {

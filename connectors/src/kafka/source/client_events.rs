@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
-use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::{ClientContext, Statistics, TopicPartitionList};
 
 use super::KafkaCounters;
+use crate::kafka::client_log::log_line;
 
 /// See the module.
 pub(super) struct ClientEvents {
@@ -46,19 +47,10 @@ fn tells_new_id(topic: &str, line: &str) -> bool {
 
 impl ClientContext for ClientEvents {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
-        match level {
-            RDKafkaLogLevel::Debug => {
-                if tells_new_id(&self.topic, line) {
-                    self.topic_changed.store(true, Ordering::Relaxed);
-                }
-                tracing::trace!(target: "librdkafka", facility, "{line}");
-            }
-            RDKafkaLogLevel::Info | RDKafkaLogLevel::Notice => {
-                tracing::debug!(target: "librdkafka", facility, "{line}");
-            }
-            // Whatever is in the way of records is told by the consumer's errors as well.
-            _ => tracing::warn!(target: "librdkafka", facility, "{line}"),
+        if matches!(level, RDKafkaLogLevel::Debug) && tells_new_id(&self.topic, line) {
+            self.topic_changed.store(true, Ordering::Relaxed);
         }
+        log_line(level, facility, line);
     }
 
     fn stats(&self, statistics: Statistics) {
@@ -74,12 +66,9 @@ impl ClientContext for ClientEvents {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        // The end of a partition comes as an error too: a job that follows its topic is there all the time.
-        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::PartitionEOF) {
-            tracing::trace!(topic = self.topic, reason, "Kafka consumer");
-            return;
-        }
-        tracing::warn!(topic = self.topic, %error, reason, "Kafka consumer");
+        // Comes out of the poll as well, and is judged there. The end of a partition is among them: a job that follows its topic is there all
+        // the time.
+        tracing::debug!(topic = self.topic, %error, reason, "Kafka consumer");
     }
 }
 

@@ -289,7 +289,7 @@ impl<T> ConsumerLoop<T> {
                 Err(Exit::Failed(KafkaSourceError::NotAllowed { topic, said }))
             }
             Some(code) if is_passing(code) => {
-                tracing::warn!(topic, %error, "brokers are away; the client goes on asking");
+                tracing::debug!(topic, %error, "the client goes on asking");
                 Ok(())
             }
             // To go on could mean to go past records.
@@ -299,10 +299,23 @@ impl<T> ConsumerLoop<T> {
 
     fn check_outage(&mut self) -> Result<(), Exit> {
         if !self.consumer.context().is_unreachable() {
-            self.unreachable_since = None;
+            if let Some(since) = self.unreachable_since.take() {
+                let away_ms = self.ends.clock.now().saturating_sub(since).as_millis();
+                tracing::warn!(topic = self.settings.topic, away_ms, "brokers are back");
+            }
             return Ok(());
         }
         let now = self.ends.clock.now();
+        if self.unreachable_since.is_none() {
+            let (topic, bootstrap) = (&self.settings.topic, self.settings.config.bootstrap());
+            let longest = self.settings.longest_outage;
+            tracing::warn!(
+                topic,
+                bootstrap,
+                ?longest,
+                "no broker answers; asking again until the longest outage is over"
+            );
+        }
         let outage = now.saturating_sub(*self.unreachable_since.get_or_insert(now));
         if outage < self.settings.longest_outage {
             return Ok(());

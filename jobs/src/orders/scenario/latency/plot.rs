@@ -62,9 +62,9 @@ pub(super) fn plot(series: &[Series]) -> String {
         put(format!(
             "<line x1=\"{killed:.1}\" x2=\"{killed:.1}\" y1=\"{TOP}\" y2=\"{bottom}\" stroke=\"{color}\" stroke-dasharray=\"4 3\"/>"
         ));
-        let legend = LEFT + 210.0 * index as f64;
+        let legend = LEFT + 220.0 * index as f64;
         put(format!(
-            "<text x=\"{legend:.1}\" y=\"{}\" fill=\"{color}\">● {}</text>",
+            "<text x=\"{legend:.1}\" y=\"{}\" fill=\"{color}\">● {} ┆ its kill</text>",
             TOP - 12.0,
             series.name
         ));
@@ -83,6 +83,6 @@ mod tests {
         let svg = plot(&[series("xa"), series("plain")]);
         assert_eq!(svg.matches("<circle").count(), 800, "every third");
         assert_eq!(svg.matches("stroke-dasharray").count(), 2);
-        assert!(svg.contains("● xa") && plot(&[]).ends_with("</svg>"));
+        assert!(svg.contains("● xa ┆ its kill") && plot(&[]).ends_with("</svg>"));
     }
 }

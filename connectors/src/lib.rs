@@ -17,6 +17,8 @@ pub mod blackhole;
 #[cfg(feature = "datagen")]
 pub mod changes;
 pub mod collect;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod columns;
 #[cfg(feature = "datagen")]
 pub mod datagen;
 #[cfg(feature = "file")]
@@ -25,6 +27,8 @@ pub mod file;
 pub mod kafka;
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 mod key_columns;
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+mod merge_mode;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 pub mod print;

@@ -23,12 +23,14 @@ use tidegate::state::CheckpointStorage;
 use tidegate::state::storage::{FaultAction, FaultyStore, StoreFaults, StoreOp};
 use tidegate_tests::checkpoints_every;
 
-/// A call of a sink that never returns.
+/// A call of a sink that never returns, or never comes to anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     Write,
     Prepare,
     Commit,
+    /// "Retry after" for ever.
+    CommitInVain,
 }
 
 /// A server that stops answering at one kind of call, once it has been opened.
@@ -40,7 +42,7 @@ struct Hanging {
 
 impl Hanging {
     async fn pass(&self, call: Call) {
-        if call == self.at {
+        if call == self.at && call != Call::CommitInVain {
             self.hangs.store(true, Ordering::Relaxed);
             std::future::pending::<()>().await;
         }
@@ -92,7 +94,13 @@ impl Committer for Hanging {
 
     async fn commit(&mut self, _item: &Prepared<u64>) -> Result<CommitOutcome, ConnectorError> {
         self.pass(Call::Commit).await;
-        Ok(CommitOutcome::Committed)
+        match self.at {
+            Call::CommitInVain => {
+                self.hangs.store(true, Ordering::Relaxed);
+                Ok(CommitOutcome::RetryAfter { ms: 5, reason: "the server is away".to_owned() })
+            }
+            _ => Ok(CommitOutcome::Committed),
+        }
     }
 
     async fn list(&mut self) -> Result<Vec<TransactionName>, ConnectorError> {
@@ -128,6 +136,30 @@ fn a_cancel_beside_a_sink_that_hangs_ends_within_its_timeout_and_names_the_sink(
         assert!(matches!(error, EngineError::CancelTimedOut { .. }), "{at:?}: {error}");
         assert!(error.to_string().contains("hung"), "{at:?}: {error}");
     }
+}
+
+/// `seatunnel#11569`: a job ended well although its commit never held.
+#[test]
+fn a_commit_that_never_holds_fails_each_attempt_and_then_the_job_and_names_the_cause() {
+    let (env, hangs) = (StreamEnvironment::new(), Arc::<AtomicBool>::default());
+    let source = Datagen::new(|n| n).bounded(100);
+    let _ = env.source("numbers", source).sink("away", Hanging { at: Call::CommitInVain, hangs });
+    let graph = env.into_graph("scenario", 1, 128).unwrap();
+    let checkpoints = CheckpointConfig { interval_ms: 10, timeout_ms: 300, ..CheckpointConfig::default() };
+    let restart = RestartStrategy::FixedDelay { attempts: 2, delay_ms: 1 };
+    let config = ExecutionConfig { checkpoints, restart, ..ExecutionConfig::default() };
+    let storage = CheckpointStorage::open("memory://").unwrap();
+    let mut causes = Vec::new();
+    let ended = LocalRunner::new(graph, config, Some(storage)).unwrap().run(|notice| {
+        if let ExecutionNotice::Restarting { cause, .. } = notice {
+            causes.push(cause.clone());
+        }
+    });
+    let text = tidegate::error_text(&ended.unwrap_err());
+    for said in causes.iter().chain([&text]) {
+        assert!(said.contains("for the checkpoint timeout (300 ms) in vain: the server is away"), "{said}");
+    }
+    assert_eq!(causes.len(), 2);
 }
 
 #[test]

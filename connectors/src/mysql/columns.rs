@@ -1,103 +1,39 @@
-//! The columns of a target table, each with the function that takes its value from a record.
+//! The columns of a MySQL table.
 //!
-//! Owns: names, kinds, getters. Does not own: the table's name, key and mode. Runs on: built on the author's thread, called on the I/O
-//! side.
-
-use std::fmt;
-use std::sync::Arc;
+//! Owns: what [`crate::columns`] has to know of this database. Does not own: columns and rows themselves. Runs on: plain data.
 
 use mysql_async::Value;
 
-use super::table::ColumnSpec;
-use super::{IntoMysqlValue, MysqlError, ValueError};
-
-type Getter<T> = Arc<dyn Fn(&T) -> Result<Value, ValueError> + Send + Sync>;
+use super::{ColumnKind, IntoMysqlValue, MysqlError, ValueError};
+use crate::columns::{ColumnValues, IntoColumn, UnfitPlace};
 
 /// Columns in order. A function `fn(Columns<T>) -> Columns<T>` can be given to [`super::MysqlSink::columns`], so that several sinks
 /// and programs share one list.
-pub struct Columns<T> {
-    pub(crate) specs: Vec<ColumnSpec>,
-    getters: Vec<Getter<T>>,
-}
+pub type Columns<T> = crate::columns::Columns<T, MysqlValues>;
+/// One column.
+pub type ColumnSpec = crate::columns::ColumnSpec<ColumnKind>;
+pub(crate) type RowEncoder<T> = crate::columns::RowEncoder<T, MysqlValues>;
 
-impl<T> Columns<T> {
-    /// No column.
-    pub fn new() -> Self {
-        Self { specs: Vec::new(), getters: Vec::new() }
-    }
+/// What columns of MySQL hold.
+#[derive(Debug)]
+pub enum MysqlValues {}
 
-    /// Adds a column whose kind is that of the function's result; an `Option` makes it one that may be NULL.
-    #[must_use]
-    pub fn column<V: IntoMysqlValue>(
-        mut self,
-        name: &str,
-        value: impl Fn(&T) -> V + Send + Sync + 'static,
-    ) -> Self {
-        self.specs.push(ColumnSpec { name: name.to_owned(), kind: V::KIND, optional: V::OPTIONAL });
-        self.getters.push(Arc::new(move |record| value(record).into_mysql_value()));
-        self
-    }
+impl ColumnValues for MysqlValues {
+    type Value = Value;
+    type Kind = ColumnKind;
+    type Unfit = ValueError;
+    type Error = MysqlError;
 
-    /// Adds a text column whose value is borrowed from the record.
-    #[must_use]
-    pub fn text(self, name: &str, value: impl Fn(&T) -> &str + Send + Sync + 'static) -> Self {
-        self.column(name, move |record| value(record).to_owned())
-    }
-
-    /// Appends a record's values to `row`.
-    ///
-    /// # Errors
-    /// The column whose value does not fit, by index.
-    pub(crate) fn encode(&self, record: &T, row: &mut Vec<Value>) -> Result<(), (usize, ValueError)> {
-        for (index, getter) in self.getters.iter().enumerate() {
-            row.push(getter(record).map_err(|error| (index, error))?);
-        }
-        Ok(())
+    fn error(at: UnfitPlace<'_>, source: ValueError) -> MysqlError {
+        MysqlError::Value { table: at.table.to_owned(), column: at.column.to_owned(), row: at.row, source }
     }
 }
 
-impl<T> Default for Columns<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+impl<V: IntoMysqlValue> IntoColumn<MysqlValues> for V {
+    const KIND: ColumnKind = V::KIND;
+    const OPTIONAL: bool = V::OPTIONAL;
 
-impl<T> Clone for Columns<T> {
-    fn clone(&self) -> Self {
-        Self { specs: self.specs.clone(), getters: self.getters.clone() }
-    }
-}
-
-impl<T> fmt::Debug for Columns<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(&self.specs).finish()
-    }
-}
-
-/// Makes rows of records and says which one did not fit.
-pub(crate) struct RowEncoder<T> {
-    columns: Columns<T>,
-    table: String,
-    rows: u64,
-}
-
-impl<T> RowEncoder<T> {
-    pub(crate) fn new(columns: Columns<T>, table: &str) -> Self {
-        Self { columns, table: table.to_owned(), rows: 0 }
-    }
-
-    /// Rows that were made so far.
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows
-    }
-
-    pub(crate) fn encode(&mut self, record: &T, values: &mut Vec<Value>) -> Result<(), MysqlError> {
-        self.rows += 1;
-        self.columns.encode(record, values).map_err(|(column, source)| MysqlError::Value {
-            table: self.table.clone(),
-            column: self.columns.specs[column].name.clone(),
-            row: self.rows,
-            source,
-        })
+    fn into_column(self) -> Result<Value, ValueError> {
+        self.into_mysql_value()
     }
 }

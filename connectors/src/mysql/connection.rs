@@ -90,6 +90,18 @@ impl Connection {
         Ok(open)
     }
 
+    /// Connects for a job that runs: a user who is refused is tried again, since submit has let it in.
+    ///
+    /// # Errors
+    /// [`MysqlError`].
+    pub(crate) async fn open_in_job(
+        url: &MysqlUrl,
+        limits: SessionLimits,
+        io: &SharedIo,
+    ) -> Result<Self, MysqlError> {
+        Self::open(url, limits, io).await.map_err(|error| error.while_running(url.user()))
+    }
+
     async fn set_up(&mut self) -> Result<(), MysqlError> {
         let doing = "setting the session up";
         let asked = self

@@ -128,6 +128,17 @@ pub enum MysqlError {
         #[source]
         source: ServerAnswer,
     },
+    /// A user is refused whom the server let in at submit.
+    #[error("{} refuses user \"{user}\" while the job runs, and let it in before\n  help: a server that is starting learns its users late, so it is tried again; if password or rights were changed, change them back", at.server)]
+    ShutOut {
+        /// Where.
+        at: Attempted,
+        /// Who.
+        user: String,
+        /// What the server says.
+        #[source]
+        source: ServerAnswer,
+    },
     /// The user lacks a right.
     #[error("{} at {}: a right is missing\n  help: {remedy}", at.doing, at.server)]
     Privilege {
@@ -294,6 +305,7 @@ impl MysqlError {
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::AccessDenied { source, .. }
+            | Self::ShutOut { source, .. }
             | Self::Privilege { source, .. }
             | Self::Missing { source, .. }
             | Self::Deadlock { source, .. }
@@ -315,9 +327,27 @@ impl MysqlError {
     /// Whether the server is away, or the connection to it is: asking again on a new one may help.
     pub fn is_away(&self) -> bool {
         let full = matches!(self.code(), Some(TOO_MANY_CONNECTIONS | TOO_MANY_OF_USER));
-        let unreachable =
-            matches!(self, Self::Unreachable { .. } | Self::ConnectTimeout { .. } | Self::Broken { .. });
+        let unreachable = matches!(
+            self,
+            Self::Unreachable { .. }
+                | Self::ConnectTimeout { .. }
+                | Self::ShutOut { .. }
+                | Self::Broken { .. }
+        );
         self.is_uncertain() || full || unreachable
+    }
+
+    /// The same error of a connection that a running job opens. Submit has shown that the user may come in, so a refusal is not taken
+    /// for final: a server that has just been killed and started refuses known users for a moment.
+    #[must_use]
+    pub(crate) fn while_running(self, user: &str) -> Self {
+        match self {
+            Self::AccessDenied { at, user, source } => Self::ShutOut { at, user, source },
+            Self::Privilege { at, source, .. } if source.code == NO_ACCESS_TO_DATABASE => {
+                Self::ShutOut { at, user: user.to_owned(), source }
+            }
+            other => other,
+        }
     }
 
     /// Whether a restart from the last checkpoint may help.
@@ -325,6 +355,7 @@ impl MysqlError {
         match self {
             Self::Unreachable { .. }
             | Self::ConnectTimeout { .. }
+            | Self::ShutOut { .. }
             | Self::Deadlock { .. }
             | Self::LockWait { .. }
             | Self::ReadOnly { .. }
@@ -349,6 +380,8 @@ impl MysqlError {
     }
 }
 
+/// `Access denied for user to database`.
+const NO_ACCESS_TO_DATABASE: u16 = 1044;
 /// `Too many connections`.
 pub(crate) const TOO_MANY_CONNECTIONS: u16 = 1040;
 /// `User has already more than 'max_user_connections' active connections`.
@@ -369,6 +402,7 @@ impl From<MysqlError> for ConnectorError {
         let connector = if error.is_restartable() { Self::transient(&error) } else { Self::fatal(&error) };
         match error {
             MysqlError::AccessDenied { source, .. }
+            | MysqlError::ShutOut { source, .. }
             | MysqlError::Privilege { source, .. }
             | MysqlError::Missing { source, .. }
             | MysqlError::Deadlock { source, .. }
@@ -404,6 +438,27 @@ mod tests {
         }
         assert!(answered(1927).is_uncertain() && !answered(1213).is_uncertain());
         assert!(answered(1040).is_away());
+    }
+
+    #[test]
+    fn a_login_that_is_refused_is_final_at_submit_and_not_while_the_job_runs() {
+        let refused = |code| {
+            let at = Attempted { doing: "connecting".into(), server: "h:1/d".into() };
+            let source = ServerAnswer { code, state: "28000".into(), message: "said".into() };
+            match code {
+                1044 => MysqlError::of_answer(at, source),
+                _ => MysqlError::AccessDenied { at, user: "u".into(), source },
+            }
+        };
+        for code in [1045, 1044] {
+            let at_submit = refused(code);
+            assert!(!at_submit.is_restartable() && !at_submit.is_away(), "{code}");
+            let running = refused(code).while_running("u");
+            assert!(running.is_restartable() && running.is_away(), "{code}");
+            let text = ConnectorError::from(running).full_text();
+            assert!(text.contains("refuses user \"u\"") && text.contains("said"), "{text}");
+        }
+        assert!(!answered(1142).while_running("u").is_restartable(), "another right is missing for good");
     }
 
     #[test]

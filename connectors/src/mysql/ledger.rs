@@ -89,11 +89,12 @@ pub(crate) async fn write(
     written_ms: i64,
 ) -> Result<(), MysqlError> {
     let sql = format!(
-        "INSERT INTO {LEDGER_TABLE} (gtrid, bqual, target, closed_by, rows_written, written_ms) VALUES (?,?,?,?,?,?)"
+        "INSERT INTO {LEDGER_TABLE} (gtrid, bqual, target, closed_by, rows_written, written_ms, note) VALUES (?,?,?,?,?,?,?)"
     );
     let mut values = key(xid);
     values.push(Value::Bytes(entry.target.clone().into_bytes()));
     values.extend([Value::UInt(entry.closed_by.0), Value::UInt(entry.rows), Value::Int(written_ms)]);
+    values.push(entry.note.as_ref().map_or(Value::NULL, |note| Value::Bytes(note.clone().into_bytes())));
     connection.execute(&format!("writing the ledger row of {xid}"), &sql, values).await.map(drop)
 }
 

@@ -74,7 +74,7 @@ impl<T> PlainMysqlWriter<T> {
             Some(connection) => connection,
             None => {
                 let limits = SessionLimits::below(self.context.checkpoint_timeout);
-                Connection::open(&self.target.url, limits, &self.context.io).await?
+                Connection::open_in_job(&self.target.url, limits, &self.context.io).await?
             }
         };
         Ok(self.connection.insert(connection))

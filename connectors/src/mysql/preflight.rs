@@ -25,7 +25,7 @@ const TRIES: u32 = 60;
 /// Between two looks.
 const TRY_PAUSE: Duration = Duration::from_millis(50);
 /// The first part of a trial branch's name. No job is called so: its branches have another number of components.
-const TRIAL: &str = "tidegate-trial";
+pub(crate) const TRIAL: &str = "tidegate-trial";
 
 /// For sinks of every kind: the server answers, and the table fits.
 pub(crate) async fn look_at_table(

@@ -11,14 +11,16 @@ use tidegate_engine::api::{
 
 use super::columns::Columns;
 use super::prepared_sessions::PreparedSessions;
-use super::table::{TableSpec, WriteMode};
+use super::table::TableSpec;
 use super::xa_committer::XaCommitter;
 use super::xa_writer::{XaBranch, XaWriter};
 use super::{
     IntoMysqlUrl, IntoMysqlValue, MysqlError, MysqlUrl, MysqlUrlError, PlainMysqlSink, StagingMysqlSink,
     UpsertSink, preflight,
 };
+use crate::columns::column_methods;
 use crate::key_columns::KeyColumns;
+use crate::merge_mode::MergeMode;
 
 /// Rows into a table of a MySQL or MariaDB server, exactly once: one XA branch per checkpoint and subtask. The table must be there.
 ///
@@ -54,42 +56,13 @@ impl<T> MysqlSink<T> {
         Self { url: url.into_mysql_url(), columns, spec, prepared: PreparedSessions::default() }
     }
 
-    /// Adds a column whose kind is that of the function's result; an `Option` makes it one that may be NULL.
-    #[must_use]
-    pub fn column<V: IntoMysqlValue>(
-        self,
-        name: &str,
-        value: impl Fn(&T) -> V + Send + Sync + 'static,
-    ) -> Self {
-        self.columns(|columns| columns.column(name, value))
-    }
-
-    /// Adds a text column whose value is borrowed from the record.
-    #[must_use]
-    pub fn text(self, name: &str, value: impl Fn(&T) -> &str + Send + Sync + 'static) -> Self {
-        self.columns(|columns| columns.text(name, value))
-    }
-
-    /// Adds the columns that a function adds.
-    #[must_use]
-    pub fn columns(mut self, add: impl FnOnce(Columns<T>) -> Columns<T>) -> Self {
-        self.columns = add(self.columns);
-        self.spec.columns.clone_from(&self.columns.specs);
-        self
-    }
-
-    /// Every row is a new one; a key that comes twice fails the job. The default.
-    #[must_use]
-    pub fn append(mut self) -> Self {
-        self.spec.mode = WriteMode::Append;
-        self
-    }
+    column_methods!(IntoMysqlValue);
 
     /// A row replaces the one with the same key, which is a primary or unique key of the table; in one transaction the last one wins.
     /// Key the stream by the same columns in front of the sink.
     #[must_use]
     pub fn overwrite_by(mut self, key: impl KeyColumns) -> Self {
-        self.spec.mode = WriteMode::Overwrite { by: key.into_names() };
+        self.spec.mode = MergeMode::Overwrite { by: key.into_names() };
         self
     }
 
@@ -97,7 +70,7 @@ impl<T> MysqlSink<T> {
     /// idempotent: an input that is counted twice shows. Key the stream by the same columns in front of the sink.
     #[must_use]
     pub fn add_by(mut self, key: impl KeyColumns) -> Self {
-        self.spec.mode = WriteMode::Add { by: key.into_names() };
+        self.spec.mode = MergeMode::Add { by: key.into_names() };
         self
     }
 
@@ -115,8 +88,12 @@ impl<T> MysqlSink<T> {
     /// The same table in one phase: a row is written over the one with the same key, which is a primary or unique key of the table, and
     /// written again after a restart without harm. Rows are visible as they are written. A sink that adds is refused.
     pub fn upsert_by(self, key: impl KeyColumns) -> UpsertSink<T> {
-        let was_adding = matches!(self.spec.mode, WriteMode::Add { .. });
+        let was_adding = matches!(self.spec.mode, MergeMode::Add { .. });
         UpsertSink::of(self.url, &self.spec.name, self.columns, key, was_adding)
+    }
+
+    pub(crate) fn updates_in_place(&self) -> bool {
+        self.spec.updates_in_place()
     }
 
     pub(crate) fn getters(&self) -> Columns<T> {
@@ -171,6 +148,10 @@ impl<T: Clone + Send + 'static> TwoPhaseSink for MysqlSink<T> {
     }
 
     fn holds_locks(&self) -> bool {
+        self.spec.updates_in_place()
+    }
+
+    fn merges_by_key(&self) -> bool {
         self.spec.updates_in_place()
     }
 

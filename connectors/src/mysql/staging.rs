@@ -46,6 +46,10 @@ impl<T: Clone + Send + 'static> TwoPhaseSink for StagingMysqlSink<T> {
         async move { Ok(preflight::look_for_staging(&target?, &context).await?) }
     }
 
+    fn merges_by_key(&self) -> bool {
+        self.sink.updates_in_place()
+    }
+
     fn open_committer(
         &self,
         context: TwoPhaseContext,

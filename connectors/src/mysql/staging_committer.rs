@@ -55,7 +55,7 @@ impl StagingCommitter {
             None => {
                 let connector = &self.context.connector;
                 let limits = SessionLimits::below(connector.checkpoint_timeout);
-                Connection::open(&self.target.url, limits, &connector.io).await?
+                Connection::open_in_job(&self.target.url, limits, &connector.io).await?
             }
         };
         Ok(self.connection.insert(connection))

@@ -5,6 +5,7 @@
 //!
 //! Owns: the statements. Does not own: what is staged, when it is merged. Runs on: the I/O side.
 
+use mysql_async::Value;
 use tidegate_engine::operator::{TransactionName, TransactionScope};
 
 use super::table::{TableSpec, quoted};
@@ -70,28 +71,38 @@ pub(crate) async fn merge(
         .map(drop)
 }
 
+/// When a staging table was made, by the server's clock: milliseconds since 1970.
+pub(crate) async fn made_ms(connection: &mut Connection, table: &str) -> Result<Option<i64>, MysqlError> {
+    let doing = format!("asking for the age of {table}");
+    let sql = "SELECT CAST(UNIX_TIMESTAMP(CREATE_TIME) * 1000 AS SIGNED) FROM information_schema.TABLES \
+               WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?";
+    let rows = connection.rows(&doing, sql, vec![Value::Bytes(table.as_bytes().to_vec())]).await?;
+    let made = rows.into_iter().next().map(|row| connection.only_row::<(Option<i64>,)>(&doing, vec![row]));
+    Ok(made.transpose()?.and_then(|(ms,)| ms))
+}
+
 /// Staging tables of a job, log and sink.
 pub(crate) async fn list(
     connection: &mut Connection,
     scope: &TransactionScope,
 ) -> Result<Vec<TransactionName>, MysqlError> {
-    let mut names: Vec<TransactionName> =
-        list_all(connection).await?.iter().filter_map(|xid| xid.read(scope)).collect();
+    let all = tables(connection).await?;
+    let mut names: Vec<TransactionName> = all.iter().filter_map(|(_, xid)| xid.read(scope)).collect();
     names.sort();
     Ok(names)
 }
 
-/// Staging tables of whatever job in this database.
-pub(crate) async fn list_all(connection: &mut Connection) -> Result<Vec<Xid>, MysqlError> {
+/// Staging tables of whatever job in this database, by name and transaction.
+pub(crate) async fn tables(connection: &mut Connection) -> Result<Vec<(String, Xid)>, MysqlError> {
     let doing = "listing staging tables";
-    let sql = "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
+    let sql = "SELECT TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
                AND TABLE_NAME LIKE 'tidegate\\_staging\\_%'";
     let mut found = Vec::new();
     for row in connection.rows(doing, sql, Vec::new()).await? {
-        let (comment,): (String,) = connection.only_row(doing, vec![row])?;
+        let (table, comment): (String, String) = connection.only_row(doing, vec![row])?;
         let Some((gtrid, bqual)) = comment.split_once('/') else { continue };
         let xid = Xid { gtrid: gtrid.into(), bqual: bqual.into(), format_id: FORMAT_ID };
-        found.extend(Some(xid).filter(Xid::is_ours));
+        found.extend(Some((table, xid)).filter(|(_, xid)| xid.is_ours()));
     }
     Ok(found)
 }

@@ -8,12 +8,13 @@ use tidegate_engine::element::Batch;
 use tidegate_engine::operator::TransactionName;
 use tidegate_state::{StateType, fault_point};
 
-use super::columns::{Columns, RowEncoder};
-use super::insert::{ROWS_PER_STATEMENT, Rows, insert};
+use super::columns::Columns;
+use super::held_rows::HeldRows;
+use super::insert::insert;
 use super::sink::Target;
 use super::writer_session::WriterSession;
 use super::xid::Xid;
-use super::{Attempted, MysqlError, staging_table};
+use super::{MysqlError, staging_table};
 
 /// A staged transaction, as the sink's state lists it beside its name.
 #[derive(Clone, Debug, PartialEq, Eq, StateType)]
@@ -28,12 +29,9 @@ pub struct StagedTable {
 pub struct StagingWriter<T> {
     target: Target,
     context: TwoPhaseContext,
-    encoder: RowEncoder<T>,
-    held: Rows,
+    held: HeldRows<T>,
     session: Option<WriterSession>,
     open: Option<OpenTable>,
-    /// A statement failed or was cut short: its rows are no longer held.
-    broken: bool,
 }
 
 struct OpenTable {
@@ -45,28 +43,16 @@ struct OpenTable {
 
 impl<T> StagingWriter<T> {
     pub(crate) fn new(target: Target, columns: Columns<T>, context: TwoPhaseContext) -> Self {
-        let encoder = RowEncoder::new(columns, &target.spec.name);
-        let held = Rows::of_width(target.spec.columns.len());
-        Self { target, context, encoder, held, session: None, open: None, broken: false }
-    }
-
-    fn refuse_broken(&self) -> Result<(), MysqlError> {
-        if !self.broken {
-            return Ok(());
-        }
-        let doing = format!("staging rows for the table {}", self.target.spec.name);
-        Err(MysqlError::Broken { at: Attempted { doing, server: self.target.url.place() } })
+        let held =
+            HeldRows::new(&target, columns, format!("staging rows for the table {}", target.spec.name));
+        Self { target, context, held, session: None, open: None }
     }
 
     /// Stages the rows that wait. Afterwards they are on disk.
     async fn flush(&mut self) -> Result<(), MysqlError> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        if self.held.len() == 0 {
-            return Ok(());
-        }
-        let rows = self.held.take();
+        let Some(rows) = self.held.take() else { return Ok(()) };
         let count = rows.len() as u64;
-        self.broken = true;
         let session = match &mut self.session {
             Some(session) => session,
             none => none.insert(WriterSession::open(&self.target.url, &self.context).await?),
@@ -82,7 +68,7 @@ impl<T> StagingWriter<T> {
         };
         insert(&mut connection, &self.target.spec, &table, true, rows).await?;
         open.rows += count;
-        self.broken = false;
+        self.held.done();
         Ok(())
     }
 }
@@ -92,30 +78,26 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for StagingWriter<T> {
     type Committable = StagedTable;
 
     async fn write(&mut self, name: &TransactionName, batch: Batch<T>) -> Result<(), ConnectorError> {
-        self.refuse_broken()?;
+        self.held.refuse_broken()?;
         if batch.is_empty() {
             return Ok(());
         }
         self.open.get_or_insert_with(|| OpenTable { xid: Xid::of(name), table: None, rows: 0 });
-        for record in &batch.values {
-            self.encoder.encode(record, &mut self.held.values)?;
-        }
-        if self.held.len() >= ROWS_PER_STATEMENT {
+        if self.held.hold(&batch)? {
             self.flush().await?;
         }
         Ok(())
     }
 
     async fn prepare(&mut self) -> Result<Option<StagedTable>, ConnectorError> {
-        self.refuse_broken()?;
+        self.held.refuse_broken()?;
         self.flush().await?;
         let open = self.open.take();
         Ok(open.and_then(|open| open.table.map(|table| StagedTable { table, rows: open.rows })))
     }
 
     async fn discard(&mut self) -> Result<(), ConnectorError> {
-        drop(self.held.take());
-        self.broken = false;
+        self.held.discard();
         let (open, session) = (self.open.take(), self.session.take());
         let Some(mut session) = session else { return Ok(()) };
         let dropped = match open {

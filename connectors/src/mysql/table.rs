@@ -5,40 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{ColumnKind, ServerKind, TableRefusal};
+use super::{ColumnSpec, MergeMode, ServerKind, TableRefusal};
 
 /// Names of MySQL are at most so long.
 const NAME_CHARS_MAX: usize = 64;
 /// Names that begin so are the sink's own.
 pub(crate) const RESERVED_PREFIX: &str = "tidegate_";
-
-/// What becomes of a row whose key is in the table already.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WriteMode {
-    /// Every row is a new one; a key that is there already is an error.
-    Append,
-    /// The row replaces the one with the same key; the last one wins.
-    Overwrite {
-        /// The key.
-        by: Vec<String>,
-    },
-    /// The row's numbers are added to those with the same key. Deliberately not idempotent.
-    Add {
-        /// The key.
-        by: Vec<String>,
-    },
-}
-
-/// One column.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ColumnSpec {
-    /// Its name.
-    pub name: String,
-    /// What its values are.
-    pub kind: ColumnKind,
-    /// Whether a value may be NULL.
-    pub optional: bool,
-}
 
 /// A target table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +20,7 @@ pub struct TableSpec {
     /// The columns that are written, in order.
     pub columns: Vec<ColumnSpec>,
     /// What becomes of a row whose key is there.
-    pub mode: WriteMode,
+    pub mode: MergeMode,
 }
 
 /// A name as SQL takes it, whatever characters it has.
@@ -64,20 +36,17 @@ pub(crate) fn quoted_list<'a>(names: impl IntoIterator<Item = &'a str>) -> Strin
 impl TableSpec {
     /// Appends to a table; no column yet.
     pub(crate) fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), columns: Vec::new(), mode: WriteMode::Append }
+        Self { name: name.to_owned(), columns: Vec::new(), mode: MergeMode::Append }
     }
 
     /// The key by which rows are merged; empty when appending.
     pub(crate) fn key(&self) -> &[String] {
-        match &self.mode {
-            WriteMode::Append => &[],
-            WriteMode::Overwrite { by } | WriteMode::Add { by } => by,
-        }
+        self.mode.key()
     }
 
     /// Whether rows that are there are changed: such a sink holds their locks.
     pub(crate) fn updates_in_place(&self) -> bool {
-        self.mode != WriteMode::Append
+        self.mode != MergeMode::Append
     }
 
     /// Refuses what cannot work, whatever the server has.
@@ -102,7 +71,7 @@ impl TableSpec {
     }
 
     fn check_key(&self) -> Result<(), TableRefusal> {
-        if self.mode == WriteMode::Append {
+        if self.mode == MergeMode::Append {
             return Ok(());
         }
         if self.key().is_empty() {
@@ -119,7 +88,7 @@ impl TableSpec {
         }
         let fits = |column: &&ColumnSpec| column.kind.is_number() && !column.optional;
         match (&self.mode, self.values().find(|column| !fits(column))) {
-            (WriteMode::Add { .. }, Some(column)) => Err(TableRefusal::NotAddable {
+            (MergeMode::Add { .. }, Some(column)) => Err(TableRefusal::NotAddable {
                 column: column.name.clone(),
                 kind: column.kind,
                 optional: column.optional,
@@ -141,7 +110,7 @@ impl TableSpec {
     /// What follows the values of a multi-row INSERT, by the mode. MySQL names the new row by an alias and calls `VALUES(column)`
     /// out of date; MariaDB has no alias.
     pub(crate) fn conflict_clause(&self, server: ServerKind) -> String {
-        if self.mode == WriteMode::Append {
+        if self.mode == MergeMode::Append {
             return String::new();
         }
         let (alias, new): (&str, fn(&str) -> String) = match server {
@@ -153,7 +122,7 @@ impl TableSpec {
 
     /// What follows `INSERT … SELECT … FROM source`, by the mode.
     pub(crate) fn merge_clause(&self, source: &str) -> String {
-        if self.mode == WriteMode::Append {
+        if self.mode == MergeMode::Append {
             return String::new();
         }
         format!(" ON DUPLICATE KEY UPDATE {}", self.assignments(|column| format!("{source}.{column}")))
@@ -164,8 +133,8 @@ impl TableSpec {
         let assignment = |column: &ColumnSpec| {
             let name = quoted(&column.name);
             match self.mode {
-                WriteMode::Add { .. } => format!("{table}.{name} = {table}.{name} + {}", new(&name)),
-                WriteMode::Overwrite { .. } | WriteMode::Append => format!("{table}.{name} = {}", new(&name)),
+                MergeMode::Add { .. } => format!("{table}.{name} = {table}.{name} + {}", new(&name)),
+                MergeMode::Overwrite { .. } | MergeMode::Append => format!("{table}.{name} = {}", new(&name)),
             }
         };
         let mut set: Vec<String> = self.values().map(assignment).collect();
@@ -179,9 +148,10 @@ impl TableSpec {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ColumnKind;
     use super::*;
 
-    fn spec(mode: WriteMode) -> TableSpec {
+    fn spec(mode: MergeMode) -> TableSpec {
         let column = |name: &str, kind| ColumnSpec { name: name.to_owned(), kind, optional: false };
         let columns = vec![column("user_id", ColumnKind::Unsigned), column("to`tal", ColumnKind::Signed)];
         TableSpec { name: "t".to_owned(), columns, mode }
@@ -193,7 +163,7 @@ mod tests {
 
     #[test]
     fn each_mode_has_its_clause_on_each_server() {
-        let add = spec(WriteMode::Add { by: by("user_id") });
+        let add = spec(MergeMode::Add { by: by("user_id") });
         assert_eq!(
             add.conflict_clause(ServerKind::MariaDb),
             " ON DUPLICATE KEY UPDATE `t`.`to``tal` = `t`.`to``tal` + VALUES(`to``tal`)"
@@ -202,31 +172,31 @@ mod tests {
             add.conflict_clause(ServerKind::MySql),
             " AS tidegate_new ON DUPLICATE KEY UPDATE `t`.`to``tal` = `t`.`to``tal` + tidegate_new.`to``tal`"
         );
-        let overwrite = spec(WriteMode::Overwrite { by: by("user_id") });
+        let overwrite = spec(MergeMode::Overwrite { by: by("user_id") });
         assert_eq!(overwrite.merge_clause("s"), " ON DUPLICATE KEY UPDATE `t`.`to``tal` = s.`to``tal`");
-        assert_eq!(spec(WriteMode::Append).conflict_clause(ServerKind::MySql), "");
+        assert_eq!(spec(MergeMode::Append).conflict_clause(ServerKind::MySql), "");
     }
 
     #[test]
     fn settings_that_cannot_work_are_refused() {
         assert_eq!(TableSpec::new("t").check(), Err(TableRefusal::NoColumns));
-        assert_eq!(spec(WriteMode::Add { by: vec![] }).check(), Err(TableRefusal::EmptyKey));
-        let unknown = spec(WriteMode::Add { by: by("x") }).check();
+        assert_eq!(spec(MergeMode::Add { by: vec![] }).check(), Err(TableRefusal::EmptyKey));
+        let unknown = spec(MergeMode::Add { by: by("x") }).check();
         assert_eq!(unknown, Err(TableRefusal::UnknownKeyColumn { column: "x".into() }));
-        let mut text = spec(WriteMode::Add { by: by("user_id") });
+        let mut text = spec(MergeMode::Add { by: by("user_id") });
         text.columns[1].kind = ColumnKind::Text;
         assert!(matches!(text.check(), Err(TableRefusal::NotAddable { .. })));
-        text.mode = WriteMode::Append;
+        text.mode = MergeMode::Append;
         assert_eq!(text.check(), Ok(()));
         for name in ["", "tidegate_ledger", "a\0", "x ", &"x".repeat(65)] {
-            let mut named = spec(WriteMode::Append);
+            let mut named = spec(MergeMode::Append);
             named.name = name.to_owned();
             assert!(matches!(named.check(), Err(TableRefusal::BadName { .. })), "{name:?}");
         }
-        let mut twice = spec(WriteMode::Append);
+        let mut twice = spec(MergeMode::Append);
         twice.columns[1].name = "USER_ID".into();
         assert!(matches!(twice.check(), Err(TableRefusal::DuplicateColumn { .. })));
-        let mut optional = spec(WriteMode::Overwrite { by: by("user_id") });
+        let mut optional = spec(MergeMode::Overwrite { by: by("user_id") });
         optional.columns[0].optional = true;
         assert!(matches!(optional.check(), Err(TableRefusal::OptionalKey { .. })));
     }

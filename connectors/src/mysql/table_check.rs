@@ -5,8 +5,8 @@
 
 use mysql_async::{Row, Value};
 
-use super::table::{ColumnSpec, TableSpec, WriteMode, quoted};
-use super::{ColumnKind, Connection, MysqlError, TableRefusal};
+use super::table::{TableSpec, quoted};
+use super::{ColumnKind, ColumnSpec, Connection, MergeMode, MysqlError, TableRefusal};
 
 /// A column as it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,7 +192,7 @@ pub(crate) fn compare(spec: &TableSpec, there: &ThereTable) -> Result<(), TableR
     if let Some(found) = there.columns.iter().find(needs) {
         return Err(TableRefusal::NotWritten { column: found.name.clone() });
     }
-    if spec.mode == WriteMode::Append { Ok(()) } else { compare_key(spec, there) }
+    if spec.mode == MergeMode::Append { Ok(()) } else { compare_key(spec, there) }
 }
 
 fn is_same(a: &str, b: &str) -> bool {

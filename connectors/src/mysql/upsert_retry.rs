@@ -37,15 +37,13 @@ pub(crate) struct Retries {
     retries_max: u32,
     /// Tells writers apart, so that two that met in a deadlock do not meet again.
     seed: u64,
-    /// The server has let this writer in before.
-    was_in: bool,
     retries: u32,
     deadlocks: u32,
 }
 
 impl Retries {
-    pub(crate) fn new(retries_max: u32, seed: u64, was_in: bool) -> Self {
-        Self { retries_max, seed, was_in, retries: 0, deadlocks: 0 }
+    pub(crate) fn new(retries_max: u32, seed: u64) -> Self {
+        Self { retries_max, seed, retries: 0, deadlocks: 0 }
     }
 
     /// How often it was tried, the first time included.
@@ -64,9 +62,7 @@ impl Retries {
         }
         let is_locked = matches!(error, MysqlError::LockWait { .. });
         // A server that only reads is one that was the primary: its successor answers at the same address.
-        // One that refuses a user whom it let in before is starting, or about to get its users back.
-        let is_shut = self.was_in && matches!(error, MysqlError::AccessDenied { .. });
-        let is_away = error.is_away() || is_shut || matches!(error, MysqlError::ReadOnly { .. });
+        let is_away = error.is_away() || matches!(error, MysqlError::ReadOnly { .. });
         if !is_locked && !is_away {
             return Retry::Hopeless;
         }
@@ -108,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_away_is_asked_again_at_once_and_then_ever_later() {
-        let mut retries = Retries::new(12, 0, false);
+        let mut retries = Retries::new(12, 0);
         let pauses: Vec<u128> = std::iter::from_fn(|| match retries.after(&away()) {
             Retry::After { pause, reconnect: true } => Some(pause.as_millis()),
             _ => None,
@@ -121,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_deadlock_does_not_use_up_the_retries_and_keeps_the_connection() {
-        let mut retries = Retries::new(0, 7, false);
+        let mut retries = Retries::new(0, 7);
         for _ in 0..DEADLOCKS_MAX {
             let Retry::After { pause, reconnect: false } = retries.after(&answered(1213)) else {
                 panic!("a deadlock is retried")
@@ -134,14 +130,14 @@ mod tests {
     #[test]
     fn a_value_that_does_not_fit_never_will() {
         for code in [1406, 1048, 1264, 1062, 1146, 1142] {
-            assert_eq!(Retries::new(5, 0, true).after(&answered(code)), Retry::Hopeless, "{code}");
+            assert_eq!(Retries::new(5, 0).after(&answered(code)), Retry::Hopeless, "{code}");
         }
     }
 
     #[test]
     fn a_lock_that_was_waited_for_is_tried_again_on_the_same_connection() {
         let again = Retry::After { pause: Duration::ZERO, reconnect: false };
-        let mut retries = Retries::new(1, 0, false);
+        let mut retries = Retries::new(1, 0);
         assert_eq!(retries.after(&answered(1205)), again);
         assert_eq!(retries.after(&answered(1205)), Retry::Spent);
     }
@@ -153,7 +149,8 @@ mod tests {
             let source = ServerAnswer { code: 1045, state: "28000".into(), message: String::new() };
             MysqlError::AccessDenied { at, user: "u".into(), source }
         };
-        assert_eq!(Retries::new(5, 0, false).after(&denied()), Retry::Hopeless);
-        assert!(matches!(Retries::new(5, 0, true).after(&denied()), Retry::After { reconnect: true, .. }));
+        assert_eq!(Retries::new(5, 0).after(&denied()), Retry::Hopeless);
+        let running = denied().while_running("u");
+        assert!(matches!(Retries::new(5, 0).after(&running), Retry::After { reconnect: true, .. }));
     }
 }

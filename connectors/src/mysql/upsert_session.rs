@@ -45,8 +45,6 @@ pub(crate) struct SessionSettings {
 pub(crate) struct UpsertSession {
     settings: SessionSettings,
     connection: Option<Connection>,
-    /// The server has let this writer in at least once.
-    was_in: bool,
     /// Of the last connection.
     packet_bytes_max: usize,
 }
@@ -54,7 +52,7 @@ pub(crate) struct UpsertSession {
 impl UpsertSession {
     /// Connects, fences what earlier attempts have left, and compares the table.
     pub(crate) async fn open(settings: SessionSettings) -> Result<Self, MysqlError> {
-        let mut session = Self { settings, connection: None, was_in: false, packet_bytes_max: 0 };
+        let mut session = Self { settings, connection: None, packet_bytes_max: 0 };
         let mut retries = session.retries();
         while let Err(error) = session.begin().await {
             session.pause(&mut retries, error).await?;
@@ -97,7 +95,7 @@ impl UpsertSession {
     }
 
     fn retries(&self) -> Retries {
-        Retries::new(self.settings.retries_max, self.settings.lock.seed(), self.was_in)
+        Retries::new(self.settings.retries_max, self.settings.lock.seed())
     }
 
     /// Waits before another try, or tells why there is none.
@@ -141,8 +139,7 @@ impl UpsertSession {
         if !self.connection.as_ref().is_some_and(Connection::is_open) {
             self.connection = None;
             let settings = &self.settings;
-            let mut opened = Connection::open(&settings.url, settings.limits, &settings.io).await?;
-            self.was_in = true;
+            let mut opened = Connection::open_in_job(&settings.url, settings.limits, &settings.io).await?;
             take_lock(&mut opened, settings).await?;
             self.packet_bytes_max = opened.packet_bytes_max();
             self.connection = Some(opened);

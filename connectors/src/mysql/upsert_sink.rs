@@ -17,8 +17,8 @@ use super::upsert_preflight::preflight;
 use super::upsert_session::{SessionSettings, UpsertSession};
 use super::upsert_writer::{UpsertWriter, WriterSettings};
 use super::{
-    ColumnKind, Columns, KeyColumns, MysqlError, MysqlUrl, MysqlUrlError, SessionLimits, TableRefusal,
-    TableSpec, WriteMode,
+    ColumnKind, Columns, KeyColumns, MergeMode, MysqlError, MysqlUrl, MysqlUrlError, SessionLimits,
+    TableRefusal, TableSpec,
 };
 
 /// Keys that wait, at most, if not set.
@@ -76,7 +76,7 @@ impl<T> UpsertSink<T> {
     ) -> Self {
         let mut spec = TableSpec::new(table);
         spec.columns.clone_from(&columns.specs);
-        spec.mode = WriteMode::Overwrite { by: key.into_names() };
+        spec.mode = MergeMode::Overwrite { by: key.into_names() };
         Self {
             url,
             columns,

@@ -143,7 +143,7 @@ impl UpsertTable<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ColumnKind, WriteMode};
+    use super::super::{ColumnKind, MergeMode};
     use super::*;
 
     fn spec(key: &[&str]) -> TableSpec {
@@ -153,7 +153,7 @@ mod tests {
         TableSpec {
             name: "t".into(),
             columns: ["a", "b", "v"].map(column).to_vec(),
-            mode: WriteMode::Overwrite { by },
+            mode: MergeMode::Overwrite { by },
         }
     }
 

@@ -41,7 +41,7 @@ impl WriterSession {
     pub(crate) async fn open(url: &MysqlUrl, context: &TwoPhaseContext) -> Result<Self, MysqlError> {
         let (io, limits) =
             (&context.connector.io, SessionLimits::below(context.connector.checkpoint_timeout));
-        let mut connection = Connection::open(url, limits, io).await?;
+        let mut connection = Connection::open_in_job(url, limits, io).await?;
         let lock = writer_lock(&context.name.scope, context.subtask);
         let doing = "taking the lock of this subtask's writer";
         let wait_secs = limits.lock_wait.as_secs();

@@ -87,7 +87,7 @@ impl XaCommitter {
                 let connector = &self.context.connector;
                 let mut limits = SessionLimits::below(connector.checkpoint_timeout);
                 limits.lock_wait = limits.lock_wait.min(LEDGER_WAIT);
-                Connection::open(&self.target.url, limits, &connector.io).await?
+                Connection::open_in_job(&self.target.url, limits, &connector.io).await?
             }
         };
         Ok(self.connection.insert(connection))

@@ -14,13 +14,14 @@ use tidegate_engine::ids::CheckpointId;
 use tidegate_engine::operator::TransactionName;
 use tidegate_state::{StateType, fault_point};
 
-use super::columns::{Columns, RowEncoder};
-use super::insert::{ROWS_PER_STATEMENT, Rows, insert};
+use super::columns::Columns;
+use super::held_rows::HeldRows;
+use super::insert::insert;
 use super::ledger::{self, LedgerEntry};
 use super::sink::Target;
 use super::writer_session::WriterSession;
 use super::xid::Xid;
-use super::{MysqlError, ServerKind};
+use super::{Attempted, MysqlError, ServerKind};
 
 /// A prepared branch, as the sink's state lists it beside its name.
 #[derive(Clone, Debug, PartialEq, Eq, StateType)]
@@ -37,13 +38,10 @@ pub struct XaBranch {
 pub struct XaWriter<T> {
     target: Target,
     context: TwoPhaseContext,
-    encoder: RowEncoder<T>,
-    held: Rows,
+    held: HeldRows<T>,
     session: Option<WriterSession>,
     open: Option<OpenBranch>,
     closing: CheckpointId,
-    /// A statement failed or was cut short: its rows are no longer held.
-    broken: bool,
 }
 
 struct OpenBranch {
@@ -54,30 +52,16 @@ struct OpenBranch {
 
 impl<T> XaWriter<T> {
     pub(crate) fn new(target: Target, columns: Columns<T>, context: TwoPhaseContext) -> Self {
-        let encoder = RowEncoder::new(columns, &target.spec.name);
-        let held = Rows::of_width(target.spec.columns.len());
-        let closing = CheckpointId(0);
-        Self { target, context, encoder, held, session: None, open: None, closing, broken: false }
-    }
-
-    fn refuse_broken(&self) -> Result<(), MysqlError> {
-        if !self.broken {
-            return Ok(());
-        }
-        let doing = format!("writing rows into the table {}", self.target.spec.name);
-        Err(MysqlError::Broken { at: super::Attempted { doing, server: self.target.url.place() } })
+        let held =
+            HeldRows::new(&target, columns, format!("writing rows into the table {}", target.spec.name));
+        Self { target, context, held, session: None, open: None, closing: CheckpointId(0) }
     }
 
     /// Sends the rows that wait; opens the branch if this is its first statement.
     async fn flush(&mut self) -> Result<(), MysqlError> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        if self.held.len() == 0 {
-            return Ok(());
-        }
-        let rows = self.held.take();
+        let Some(rows) = self.held.take() else { return Ok(()) };
         let count = rows.len() as u64;
-        // Until the answer is in: a future dropped here leaves a writer that prepares nothing.
-        self.broken = true;
         let session = match &mut self.session {
             Some(session) => session,
             none => none.insert(WriterSession::open(&self.target.url, &self.context).await?),
@@ -92,19 +76,17 @@ impl<T> XaWriter<T> {
         }
         insert(&mut connection, &self.target.spec, &self.target.spec.name, false, rows).await?;
         open.rows += count;
-        self.broken = false;
+        self.held.done();
         Ok(())
     }
 
     /// Ledger row, END, PREPARE.
     async fn prepare_branch(&mut self, open: OpenBranch) -> Result<XaBranch, MysqlError> {
+        self.held.begin();
         let Some(mut session) = self.session.take() else {
-            self.broken = true;
-            return self.refuse_broken().and(Err(MysqlError::Broken {
-                at: super::Attempted { doing: "preparing".to_owned(), server: self.target.url.place() },
-            }));
+            let doing = format!("preparing the branch {}", open.xid);
+            return Err(MysqlError::Broken { at: Attempted { doing, server: self.target.url.place() } });
         };
-        self.broken = true;
         let (xid, rows) = (&open.xid, open.rows);
         let mut connection = session.lock().await;
         let target = self.target.spec.name.clone();
@@ -124,7 +106,7 @@ impl<T> XaWriter<T> {
             session.hold_branch(&open.xid).await?;
             self.target.prepared.keep(open.xid.clone(), session);
         }
-        self.broken = false;
+        self.held.done();
         Ok(XaBranch { connection_id, rows, server })
     }
 }
@@ -134,15 +116,12 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for XaWriter<T> {
     type Committable = XaBranch;
 
     async fn write(&mut self, name: &TransactionName, batch: Batch<T>) -> Result<(), ConnectorError> {
-        self.refuse_broken()?;
+        self.held.refuse_broken()?;
         if batch.is_empty() {
             return Ok(());
         }
         self.open.get_or_insert_with(|| OpenBranch { xid: Xid::of(name), started: false, rows: 0 });
-        for record in &batch.values {
-            self.encoder.encode(record, &mut self.held.values)?;
-        }
-        if self.held.len() >= ROWS_PER_STATEMENT {
+        if self.held.hold(&batch)? {
             self.flush().await?;
         }
         Ok(())
@@ -153,15 +132,14 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for XaWriter<T> {
     }
 
     async fn prepare(&mut self) -> Result<Option<XaBranch>, ConnectorError> {
-        self.refuse_broken()?;
+        self.held.refuse_broken()?;
         self.flush().await?;
         let Some(open) = self.open.take() else { return Ok(None) };
         Ok(Some(self.prepare_branch(open).await?))
     }
 
     async fn discard(&mut self) -> Result<(), ConnectorError> {
-        drop(self.held.take());
-        self.broken = false;
+        self.held.discard();
         let (open, session) = (self.open.take(), self.session.take());
         if let Some(mut session) = session {
             // What is not prepared is rolled back with its session, whatever state it is in.

@@ -1,75 +1,38 @@
-//! The columns of a target table, each with the function that takes its value from a record.
+//! The columns of a SQLite table.
 //!
-//! Owns: names, types, getters. Does not own: the table's name, key and mode. Runs on: built on the author's thread, called on the I/O
-//! side.
-
-use std::fmt;
-use std::sync::Arc;
+//! Owns: what [`crate::columns`] has to know of this database. Does not own: columns and rows themselves. Runs on: plain data.
 
 use rusqlite::types::Value;
 
-use super::table::ColumnSpec;
-use super::{IntoSqlValue, ValueError};
-
-type Getter<T> = Arc<dyn Fn(&T) -> Result<Value, ValueError> + Send + Sync>;
+use super::{ColumnType, IntoSqlValue, SqliteError, ValueError};
+use crate::columns::{ColumnValues, IntoColumn, UnfitPlace};
 
 /// Columns in order. A function `fn(Columns<T>) -> Columns<T>` can be given to [`super::SqliteSink::columns`], so that several
 /// sinks and programs share one list.
-pub struct Columns<T> {
-    pub(crate) specs: Vec<ColumnSpec>,
-    getters: Vec<Getter<T>>,
-}
+pub type Columns<T> = crate::columns::Columns<T, SqliteValues>;
+pub(crate) type ColumnSpec = crate::columns::ColumnSpec<ColumnType>;
+pub(crate) type RowEncoder<T> = crate::columns::RowEncoder<T, SqliteValues>;
 
-impl<T> Columns<T> {
-    /// No column.
-    pub fn new() -> Self {
-        Self { specs: Vec::new(), getters: Vec::new() }
-    }
+/// What columns of SQLite hold.
+#[derive(Debug)]
+pub enum SqliteValues {}
 
-    /// Adds a column whose type is that of the function's result; an `Option` makes it one that may be NULL.
-    #[must_use]
-    pub fn column<V: IntoSqlValue>(
-        mut self,
-        name: &str,
-        value: impl Fn(&T) -> V + Send + Sync + 'static,
-    ) -> Self {
-        self.specs.push(ColumnSpec { name: name.to_owned(), kind: V::TYPE, optional: V::OPTIONAL });
-        self.getters.push(Arc::new(move |record| value(record).into_sql_value()));
-        self
-    }
+impl ColumnValues for SqliteValues {
+    type Value = Value;
+    type Kind = ColumnType;
+    type Unfit = ValueError;
+    type Error = SqliteError;
 
-    /// Adds a text column whose value is borrowed from the record.
-    #[must_use]
-    pub fn text(self, name: &str, value: impl Fn(&T) -> &str + Send + Sync + 'static) -> Self {
-        self.column(name, move |record| value(record).to_owned())
-    }
-
-    /// Appends a record's values to `row`.
-    ///
-    /// # Errors
-    /// The column whose value does not fit, by index.
-    pub(crate) fn encode(&self, record: &T, row: &mut Vec<Value>) -> Result<(), (usize, ValueError)> {
-        for (index, getter) in self.getters.iter().enumerate() {
-            row.push(getter(record).map_err(|error| (index, error))?);
-        }
-        Ok(())
+    fn error(at: UnfitPlace<'_>, source: ValueError) -> SqliteError {
+        SqliteError::Value { table: at.table.to_owned(), column: at.column.to_owned(), row: at.row, source }
     }
 }
 
-impl<T> Default for Columns<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+impl<V: IntoSqlValue> IntoColumn<SqliteValues> for V {
+    const KIND: ColumnType = V::TYPE;
+    const OPTIONAL: bool = V::OPTIONAL;
 
-impl<T> Clone for Columns<T> {
-    fn clone(&self) -> Self {
-        Self { specs: self.specs.clone(), getters: self.getters.clone() }
-    }
-}
-
-impl<T> fmt::Debug for Columns<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(&self.specs).finish()
+    fn into_column(self) -> Result<Value, ValueError> {
+        self.into_sql_value()
     }
 }

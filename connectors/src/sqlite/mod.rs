@@ -25,7 +25,8 @@ mod value;
 mod writer;
 
 pub use crate::key_columns::KeyColumns;
-pub use columns::Columns;
+pub use crate::merge_mode::MergeMode;
+pub use columns::{Columns, SqliteValues};
 pub use committer::SqliteCommitter;
 pub use error::SqliteError;
 pub use holder::LockHolder;
@@ -33,6 +34,5 @@ pub use plain::{PlainSqliteSink, PlainSqliteWriter};
 pub use refusal::TableRefusal;
 pub use sink::SqliteSink;
 pub use staging::StagedRows;
-pub use table::MergeMode;
 pub use value::{ColumnType, IntoSqlValue, ValueError};
 pub use writer::SqliteWriter;

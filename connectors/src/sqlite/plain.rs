@@ -11,12 +11,12 @@ use rusqlite::{Connection, types::Value};
 use tidegate_engine::api::{ConnectorContext, ConnectorError, Sink, Writer};
 use tidegate_engine::element::Batch;
 
+use super::columns::RowEncoder;
 use super::committer::{is_taken_key, key_text};
 use super::database::on_database;
 use super::insert::{Rows, insert};
 use super::sink::Target;
 use super::table::{TableSpec, quoted};
-use super::writer::RowEncoder;
 use super::{SqliteError, SqliteSink};
 
 /// Rows into a table of a SQLite file, a plain SQL transaction per batch. Made by [`SqliteSink::plain`].
@@ -54,7 +54,7 @@ impl<T: Clone + Send + 'static> Sink for PlainSqliteSink<T> {
         let columns = self.sink.getters();
         async move {
             let target = target.await?;
-            let encoder = RowEncoder { columns, table: target.spec.name.clone(), rows: 0 };
+            let encoder = RowEncoder::new(columns, &target.spec.name);
             Ok(PlainSqliteWriter { target, encoder })
         }
     }

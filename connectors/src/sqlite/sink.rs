@@ -12,9 +12,11 @@ use tidegate_engine::io::{SharedIo, blocking};
 
 use super::columns::Columns;
 use super::database::{Database, canonical, refuse_unwritable};
-use super::table::{MergeMode, TableSpec};
+use super::table::TableSpec;
 use super::{IntoSqlValue, PlainSqliteSink, SqliteCommitter, SqliteError, SqliteWriter, StagedRows, staging};
+use crate::columns::column_methods;
 use crate::key_columns::KeyColumns;
+use crate::merge_mode::MergeMode;
 
 /// How long a statement waits for another process that has the file locked.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -57,41 +59,12 @@ impl<T> SqliteSink<T> {
         Self { path: path.as_ref().to_owned(), columns: Columns::new(), spec, busy_timeout: BUSY_TIMEOUT }
     }
 
-    /// Adds a column whose type is that of the function's result; an `Option` makes it one that may be NULL.
-    #[must_use]
-    pub fn column<V: IntoSqlValue>(
-        self,
-        name: &str,
-        value: impl Fn(&T) -> V + Send + Sync + 'static,
-    ) -> Self {
-        self.columns(|columns| columns.column(name, value))
-    }
-
-    /// Adds a text column whose value is borrowed from the record.
-    #[must_use]
-    pub fn text(self, name: &str, value: impl Fn(&T) -> &str + Send + Sync + 'static) -> Self {
-        self.columns(|columns| columns.text(name, value))
-    }
-
-    /// Adds the columns that a function adds.
-    #[must_use]
-    pub fn columns(mut self, add: impl FnOnce(Columns<T>) -> Columns<T>) -> Self {
-        self.columns = add(self.columns);
-        self.spec.columns.clone_from(&self.columns.specs);
-        self
-    }
+    column_methods!(IntoSqlValue);
 
     /// Gives the table a primary key: one column name, or an array of them. When appending, a key that comes twice fails the job.
     #[must_use]
     pub fn primary_key(mut self, key: impl KeyColumns) -> Self {
         self.spec.key = key.into_names();
-        self
-    }
-
-    /// Every row is a new one. The default.
-    #[must_use]
-    pub fn append(mut self) -> Self {
-        self.spec.mode = MergeMode::Append;
         self
     }
 

@@ -9,35 +9,11 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::{ColumnType, SqliteError, TableRefusal};
+use super::columns::ColumnSpec;
+use super::{MergeMode, SqliteError, TableRefusal};
 
 /// Name of the column that keeps the order of staged rows.
 pub(crate) const SEQUENCE_COLUMN: &str = "tidegate_seq";
-
-/// What becomes of a row whose key is in the table already.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MergeMode {
-    /// Every row is a new one; a key that is there already is an error.
-    Append,
-    /// The row replaces the one with the same key; the last one wins.
-    Overwrite {
-        /// The key.
-        by: Vec<String>,
-    },
-    /// The row's numbers are added to those with the same key. Deliberately not idempotent.
-    Add {
-        /// The key.
-        by: Vec<String>,
-    },
-}
-
-/// One column.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ColumnSpec {
-    pub(crate) name: String,
-    pub(crate) kind: ColumnType,
-    pub(crate) optional: bool,
-}
 
 impl fmt::Display for ColumnSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,14 +68,11 @@ impl TableSpec {
     }
 
     fn check_key(&self) -> Result<(), TableRefusal> {
-        let by = match &self.mode {
-            MergeMode::Append => &self.key,
-            MergeMode::Overwrite { by } | MergeMode::Add { by } => by,
-        };
+        let by = if self.mode == MergeMode::Append { self.key.as_slice() } else { self.mode.key() };
         if by.is_empty() && self.mode != MergeMode::Append {
             return Err(TableRefusal::EmptyKey);
         }
-        if *by != self.key {
+        if by != self.key {
             return Err(TableRefusal::TwoKeys { key: self.key.join(", "), by: by.join(", ") });
         }
         for name in by {

@@ -3,12 +3,11 @@
 //! Owns: the open transaction and the rows not yet staged. Does not own: what becomes of a prepared one (see
 //! [`super::SqliteCommitter`]). Runs on: the I/O side.
 
-use rusqlite::types::Value;
 use tidegate_engine::api::{ConnectorError, TwoPhaseWriter};
 use tidegate_engine::element::Batch;
 use tidegate_engine::operator::TransactionName;
 
-use super::columns::Columns;
+use super::columns::{Columns, RowEncoder};
 use super::database::on_database;
 use super::insert::{Rows, insert};
 use super::sink::Target;
@@ -35,7 +34,7 @@ struct OpenTransaction {
 
 impl<T> SqliteWriter<T> {
     pub(crate) fn new(target: Target, columns: Columns<T>) -> Self {
-        let encoder = RowEncoder { columns, table: target.spec.name.clone(), rows: 0 };
+        let encoder = RowEncoder::new(columns, &target.spec.name);
         let held = Rows::of_width(target.spec.columns.len());
         Self { target, encoder, held, open: None, broken: false }
     }
@@ -114,24 +113,5 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for SqliteWriter<T> {
             })
         });
         Ok(dropped.await?)
-    }
-}
-
-/// Makes rows of records and says which one did not fit.
-pub(crate) struct RowEncoder<T> {
-    pub(crate) columns: Columns<T>,
-    pub(crate) table: String,
-    pub(crate) rows: u64,
-}
-
-impl<T> RowEncoder<T> {
-    pub(crate) fn encode(&mut self, record: &T, values: &mut Vec<Value>) -> Result<(), SqliteError> {
-        self.rows += 1;
-        self.columns.encode(record, values).map_err(|(column, source)| SqliteError::Value {
-            table: self.table.clone(),
-            column: self.columns.specs[column].name.clone(),
-            row: self.rows,
-            source,
-        })
     }
 }

@@ -235,9 +235,9 @@ impl<S: Sink> IntoSinkNode<S::Record, OnePhase> for S {
 
 impl<S: TwoPhaseSink> IntoSinkNode<S::Record, TwoPhases> for S {
     fn into_node(self, uid: &str) -> (NodeInfo, Box<dyn AnyNode>) {
-        let holds_locks = self.holds_locks();
+        let (holds_locks, merges_by_key) = (self.holds_locks(), self.merges_by_key());
         let build = TwoPhaseSinkStage { uid: OperatorUid::from(uid), sink: self };
-        let info = NodeInfo { holds_locks, ..info(uid, OperatorKind::TwoPhaseSink) };
+        let info = NodeInfo { holds_locks, merges_by_key, ..info(uid, OperatorKind::TwoPhaseSink) };
         (info, Box::new(StageNode::<S::Record, _>::new(build)))
     }
 }

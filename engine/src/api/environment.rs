@@ -93,6 +93,7 @@ pub(crate) fn info(uid: &str, kind: OperatorKind) -> NodeInfo {
         states: Vec::new(),
         has_on_end: false,
         holds_locks: false,
+        merges_by_key: false,
         blocking: false,
         parallelism: None,
     }

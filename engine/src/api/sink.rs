@@ -132,6 +132,13 @@ pub trait TwoPhaseSink: Clone + Send + 'static {
         false
     }
 
+    /// Whether rows are added to, or written over, those with the same key. With several subtasks such a sink wants a `key_by` in front
+    /// of it: rows of one key that two subtasks write would wait for each other's locks, and which comes last would be chance. A job
+    /// without one is refused at submit. (That it is the same key cannot be seen.)
+    fn merges_by_key(&self) -> bool {
+        false
+    }
+
     /// Opens the committer of one subtask. It is opened first, for recovery.
     fn open_committer(
         &self,

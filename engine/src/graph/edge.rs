@@ -21,6 +21,8 @@ pub trait AnyEdge: Send {
     fn clone_box(&self) -> Box<dyn AnyEdge>;
     /// Whether subtask *i* sends to subtask *i*, so that the neighbours may be chained.
     fn is_forward(&self) -> bool;
+    /// Whether records of one key come to one subtask.
+    fn is_keyed(&self) -> bool;
     /// The stage at the sending end, as an erased `Box<dyn Stage<T>>`. `senders` are erased `ChannelSender<T>`s.
     fn open(&self, senders: Vec<ErasedSend>, subtask: u32, max: MaxParallelism) -> Erased;
     /// The stage at the sending end if the ends do not have the same number of subtasks, and the edge was a forward one.
@@ -56,6 +58,10 @@ impl<T: Clone + Send + 'static> AnyEdge for Partitioner<T> {
 
     fn is_forward(&self) -> bool {
         matches!(self, Self::Forward)
+    }
+
+    fn is_keyed(&self) -> bool {
+        matches!(self, Self::Hash { .. })
     }
 
     fn open(&self, senders: Vec<ErasedSend>, subtask: u32, max: MaxParallelism) -> Erased {

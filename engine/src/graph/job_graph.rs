@@ -109,6 +109,15 @@ impl JobGraph {
                 });
             }
         }
+        let unkeyed = |index: &usize| {
+            let node = NodeId(*index);
+            self.nodes[*index].info.merges_by_key && self.parallelism_of(node) > 1 && !self.is_keyed(node)
+        };
+        if let Some(index) = (0..self.nodes.len()).find(unkeyed) {
+            let (sink, parallelism) =
+                (self.nodes[index].info.name.clone(), self.parallelism_of(NodeId(index)));
+            return Err(GraphError::UnkeyedSink { sink, parallelism });
+        }
         let has = |kinds: &[OperatorKind]| self.nodes.iter().any(|n| kinds.contains(&n.info.kind));
         if !has(&[OperatorKind::Source]) {
             return Err(GraphError::NoSource);
@@ -127,6 +136,17 @@ impl JobGraph {
     /// Edges that end at a node.
     pub fn inputs(&self, node: NodeId) -> impl Iterator<Item = &Edge> {
         self.edges.iter().filter(move |e| e.to == node)
+    }
+
+    /// Whether the records of every input were spread by a key, here or in front of forward edges that lead here.
+    fn is_keyed(&self, node: NodeId) -> bool {
+        let mut inputs = self.inputs(node).peekable();
+        inputs.peek().is_some()
+            && inputs.all(|edge| {
+                let is_forward = edge.spread.is_forward()
+                    && self.parallelism_of(edge.from) == self.parallelism_of(edge.to);
+                edge.spread.is_keyed() || (is_forward && self.is_keyed(edge.from))
+            })
     }
 
     /// Edges that begin at a node.

@@ -62,6 +62,18 @@ pub enum GraphError {
         /// The operator.
         operator: String,
     },
+    /// A sink that merges rows by key, and gets them by chance.
+    #[error(
+        "the sink \"{sink}\" adds to or overwrites rows by their key in {parallelism} subtasks, and no key_by stands in front of it: two of them \
+         would wait for each other's rows, and which row of a key comes last would be chance\n  \
+         help: stream.key_by(|row| the table's key).sink(\"{sink}\", ..), or parallelism 1 for this sink"
+    )]
+    UnkeyedSink {
+        /// Its uid.
+        sink: String,
+        /// Its parallelism.
+        parallelism: u32,
+    },
     /// A job without a source.
     #[error("the job has no source\n  help: begin with env.source(uid, source)")]
     NoSource,

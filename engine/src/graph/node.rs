@@ -42,6 +42,8 @@ pub struct NodeInfo {
     pub has_on_end: bool,
     /// For a sink: whether prepared transactions hold row locks.
     pub holds_locks: bool,
+    /// For a sink: whether it merges rows by a key, so that rows of one key must come to one subtask.
+    pub merges_by_key: bool,
     /// Whether its functions may block: then its subtasks have threads of their own.
     pub blocking: bool,
     /// Own parallelism, if it was set.

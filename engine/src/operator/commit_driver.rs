@@ -158,6 +158,13 @@ impl<C: Clone> CommitDriver<C> {
         }
     }
 
+    /// Whether the writer may put records into a transaction of its own beside what is prepared, and what `in_flight` barriers are about
+    /// to prepare. If not, the writer waits for a commit, and with it every barrier that has records before it. (Barriers alone are
+    /// bounded by [`on_barrier`](Self::on_barrier): so what holds the places is complete, and its commits wait for nobody's writer.)
+    pub fn has_place(&self, in_flight: usize) -> bool {
+        self.pending.len() + in_flight < self.places
+    }
+
     /// How many transactions are prepared and not settled.
     pub fn prepared(&self) -> usize {
         self.pending.len()

@@ -11,7 +11,9 @@ use tokio::sync::mpsc;
 
 use super::commit_driver::{owned, to_roll_back};
 use super::transaction::{CommitOutcome, TransactionName};
-use crate::api::{Committer, ConnectorError, Prepared, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter};
+use crate::api::{
+    Committer, ConnectorContext, ConnectorError, Prepared, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter,
+};
 use crate::element::Batch;
 use crate::ids::CheckpointId;
 use crate::io::unpanicked;
@@ -278,19 +280,35 @@ async fn refuse_if_ahead<C: Committer>(
     )))
 }
 
+/// Commits one transaction, for as long as the answer is "retry after" and no longer than a checkpoint may take; then the attempt
+/// fails, and the next one's recovery tries again: whether the job goes on is its restart strategy's affair.
 async fn commit_one<C: Committer>(
     committer: &mut C,
     item: &Prepared<C::Committable>,
     events: &EventSender<C::Committable>,
 ) -> Result<CommitOutcome, Stop> {
+    let ConnectorContext { clock, io, checkpoint_timeout: patience, .. } = &events.context.connector;
+    let begun = clock.now();
     loop {
         fault_point!("sink.commit.before");
         let outcome = committer.commit(item).await?;
         fault_point!("sink.commit.after");
-        let CommitOutcome::RetryAfter { ms, .. } = outcome else { return Ok(outcome) };
+        let CommitOutcome::RetryAfter { ms, reason } = &outcome else { return Ok(outcome) };
+        if clock.now().saturating_sub(begun) >= *patience {
+            return Err(Stop::Failed(commit_in_vain(&item.name, *patience, reason)));
+        }
+        let pause = Duration::from_millis(*ms);
         events.send(SinkEvent::Outcome(item.name.clone(), outcome)).await?;
-        events.context.connector.io.sleep(Duration::from_millis(ms)).await;
+        io.sleep(pause).await;
     }
+}
+
+fn commit_in_vain(name: &TransactionName, patience: Duration, reason: &str) -> ConnectorError {
+    ConnectorError::transient(format!(
+        "the commit of {name} was tried for the checkpoint timeout ({} ms) in vain: {reason}\n  \
+         help: nothing is lost: it is prepared, and the next attempt commits it first; let the cause end, or raise the checkpoint timeout",
+        patience.as_millis()
+    ))
 }
 
 async fn sweep<C: Committer>(

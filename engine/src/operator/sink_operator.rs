@@ -196,6 +196,9 @@ impl<S: TwoPhaseSink> SinkStage<S> {
         if self.phase == Phase::Recovering || !self.to_writer.is_empty() {
             return;
         }
+        if self.phase == Phase::Running && !self.driver.has_place(self.prepares_in_flight) {
+            return; // every place is taken until a commit is in
+        }
         let Some(batch) = self.in_hand.take() else { return };
         if self.phase != Phase::Running {
             return; // canceled: records after the newest checkpoint are dropped with their transaction

@@ -3,6 +3,7 @@
 use tidegate::connectors::mysql::{Decimal, MysqlSink, MysqlUrl};
 use tidegate::engine::api::{ConnectorError, Sink, TwoPhaseSink, TwoPhaseWriter};
 use tidegate::engine::element::Batch;
+use tidegate::prelude::*;
 
 use super::scene::{Scene, on_both};
 
@@ -45,6 +46,58 @@ fn wrong_logins_tables_and_columns_are_refused_at_submit() {
         let said = plain.preflight(scene.preflight(1)).await.unwrap_err().full_text();
         assert!(said.contains("NOT NULL without a default"), "{said}");
     });
+}
+
+#[test]
+fn a_sink_that_merges_rows_in_several_subtasks_without_a_key_in_front_of_it_is_refused() {
+    fn sums() -> MysqlSink<(u64, i64)> {
+        MysqlSink::table("mysql://u:p@127.0.0.1:1/d", "s")
+            .column("user_id", |pair: &(u64, i64)| pair.0)
+            .column("cents", |pair| pair.1)
+    }
+    fn keyed(pairs: &DataStream<(u64, i64)>) -> DataStream<(u64, i64)> {
+        pairs.key_by(|pair| pair.0).process(
+            "keyed",
+            value::<u64>("seen"),
+            |pair: (u64, i64), _seen, _context, out: &mut Output<(u64, i64)>| {
+                out.emit(pair);
+                Ok(())
+            },
+        )
+    }
+    let check = |parallelism, build: &dyn Fn(&DataStream<(u64, i64)>)| {
+        let env = StreamEnvironment::new();
+        build(&env.source("pairs", Datagen::new(|n| (n, 1_i64)).bounded(1)));
+        env.into_graph("sums", parallelism, 128).map(drop).map_err(|error| tidegate::error_text(&error))
+    };
+    type Build = Box<dyn Fn(&DataStream<(u64, i64)>)>;
+    let refused: [Build; 4] = [
+        Box::new(|pairs| drop(pairs.sink("s", sums().add_by("user_id")))),
+        Box::new(|pairs| drop(pairs.sink("s", sums().overwrite_by("user_id").staging()))),
+        Box::new(|pairs| drop(pairs.rebalance().map(|pair| pair).sink("s", sums().add_by("user_id")))),
+        // Only one of two inputs is keyed.
+        Box::new(|pairs| {
+            drop(keyed(pairs).union(&pairs.map(|pair| pair)).sink("s", sums().add_by("user_id")));
+        }),
+    ];
+    for (index, build) in refused.iter().enumerate() {
+        let said = check(2, build.as_ref()).unwrap_err();
+        assert!(
+            said.contains("no key_by stands in front of it") && said.contains("\"s\""),
+            "{index}: {said}"
+        );
+        check(1, build.as_ref()).unwrap();
+    }
+    let taken: [Build; 3] = [
+        Box::new(|pairs| drop(pairs.key_by(|pair| pair.0).sink("s", sums().add_by("user_id")))),
+        Box::new(|pairs| {
+            drop(keyed(pairs).map(|pair| pair).sink("s", sums().add_by("user_id").staging()));
+        }),
+        Box::new(|pairs| drop(pairs.sink("s", sums()))),
+    ];
+    for build in &taken {
+        check(2, build.as_ref()).unwrap();
+    }
 }
 
 #[test]

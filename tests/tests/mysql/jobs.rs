@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use tidegate::engine::checkpoint::CheckpointConfig;
 use tidegate::engine::execution::{ExecutionConfig, JobOutcome};
 use tidegate::prelude::*;
-use tidegate::state::CheckpointStorage;
-use tidegate_tests::{Until, checkpoints_every, run};
+use tidegate_tests::checkpoints_every;
 
+use super::chain::run_job;
 use super::scene::{Pair, Scene, on_both};
 
 const RECORDS: u64 = 6_000;
@@ -20,9 +20,8 @@ fn config(interval_ms: u64) -> ExecutionConfig {
 }
 
 /// Runs a job to its end, which blocks this thread.
-fn run_aside(env: StreamEnvironment, parallelism: u32, config: ExecutionConfig) -> JobOutcome {
-    let storage = CheckpointStorage::open("memory://").unwrap();
-    tokio::task::block_in_place(|| run(env, parallelism, config, Some(storage), Until::End)).unwrap()
+fn run_aside(scene: &Scene, env: StreamEnvironment, parallelism: u32, config: ExecutionConfig) -> JobOutcome {
+    run_job(scene, env, parallelism, config).outcome.unwrap()
 }
 
 /// Panics once for each number that is given, when the job comes by.
@@ -76,7 +75,7 @@ fn a_job_that_falls_again_and_again_writes_every_row_once() {
         let seen = Arc::new(AtomicU64::new(0));
         let env = StreamEnvironment::new();
         let _ = numbers(&env, &falls, &seen).map(|n| -> Pair { (n, 1) }).sink("out", sink);
-        let outcome = run_aside(env, 2, config(60));
+        let outcome = run_aside(&scene, env, 2, config(60));
         assert_eq!((outcome, falls.left()), (JobOutcome::Finished, 0));
         assert!(seen.load(Ordering::Relaxed) > RECORDS, "nothing was replayed: the kills struck nothing");
         audit(&scene).await;
@@ -92,7 +91,7 @@ fn a_job_with_a_staging_table_that_falls_writes_every_row_once() {
         let seen = Arc::new(AtomicU64::new(0));
         let env = StreamEnvironment::new();
         let _ = numbers(&env, &falls, &seen).map(|n| -> Pair { (n, 1) }).sink("out", sink);
-        let outcome = run_aside(env, 2, config(100));
+        let outcome = run_aside(&scene, env, 2, config(100));
         assert_eq!((outcome, falls.left()), (JobOutcome::Finished, 0));
         assert!(seen.load(Ordering::Relaxed) > RECORDS, "nothing was replayed: the kills struck nothing");
         audit(&scene).await;
@@ -111,7 +110,7 @@ fn one_user_whose_row_every_branch_adds_to_makes_no_deadlock_and_no_lock_wait() 
         let (falls, seen) = (Falls::at(&[3_000]), Arc::new(AtomicU64::new(0)));
         let env = StreamEnvironment::new();
         let _ = numbers(&env, &falls, &seen).map(|_| -> Pair { (7, 1) }).sink("out", sink);
-        assert_eq!(run_aside(env, 1, config(100)), JobOutcome::Finished);
+        assert_eq!(run_aside(&scene, env, 1, config(100)), JobOutcome::Finished);
         assert_eq!(scene.rows("s").await, [(7, i64::try_from(RECORDS).unwrap())]);
     });
 }
@@ -124,7 +123,7 @@ fn the_control_group_writes_rows_twice_under_the_same_falls() {
         let (falls, seen) = (Falls::at(&[3_000]), Arc::new(AtomicU64::new(0)));
         let env = StreamEnvironment::new();
         let _ = numbers(&env, &falls, &seen).map(|n| -> Pair { (n, 1) }).sink("out", sink);
-        assert_eq!(run_aside(env, 1, config(500)), JobOutcome::Finished);
+        assert_eq!(run_aside(&scene, env, 1, config(500)), JobOutcome::Finished);
         let (count, distinct): (u64, u64) =
             scene.ask("SELECT COUNT(*), COUNT(DISTINCT user_id) FROM t").await.remove(0);
         assert_eq!(distinct, RECORDS);

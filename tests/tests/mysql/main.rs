@@ -6,7 +6,12 @@
 #![allow(clippy::unwrap_used, reason = "a test program: what fails here fails the test")]
 
 mod bad_input;
+mod chain;
 mod jobs;
+mod late_commits;
+mod left_over;
+mod network;
+mod outages;
 mod recovery;
 mod scene;
 mod staging;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::connectors::mysql::{HandDecision, MysqlSink, Xid, left_over_branches, settle_by_hand};
+use tidegate::connectors::mysql::{MysqlSink, Xid};
 use tidegate::engine::api::{Committer, TwoPhaseSink, TwoPhaseWriter};
 use tidegate::engine::element::Batch;
 use tidegate::engine::ids::Lineage;
@@ -148,40 +148,5 @@ fn preflight_leaves_nothing_behind_and_takes_a_good_server() {
         assert!(!left.iter().any(|xid| xid.to_string().starts_with("tidegate-trial/")), "{left:?}");
         let ledger: Vec<(u64,)> = scene.ask("SELECT COUNT(*) FROM tidegate_ledger").await;
         assert_eq!(ledger, [(0,)]);
-    });
-}
-
-#[test]
-fn what_an_operator_decides_about_a_left_branch_is_noted_and_believed() {
-    on_both(async |scene| {
-        scene.table().await;
-        let (kept, dropped) =
-            (scene.prepared(0, &[(1, 1)]).await, scene.prepared(1, &[(2, 2), (3, 3)]).await);
-        scene.alone().await;
-        let mut hand = scene.connect().await;
-        let seen = left_over_branches(&mut hand).await.unwrap();
-        let mine: Vec<_> = seen.iter().filter(|b| b.parts.log_id == kept.name.scope.log_id.0).collect();
-        assert_eq!(mine.len(), 2, "{seen:?}");
-        let entry = mine[1].entry.as_ref().unwrap();
-        assert_eq!((entry.target.as_str(), entry.rows, entry.closed_by), ("t", 2, dropped.closed_by));
-        assert!(mine[1].written_ms.unwrap() > 1_700_000_000_000);
-        for (item, decision) in [(&kept, HandDecision::Commit), (&dropped, HandDecision::RollBack)] {
-            let xid = Xid::of(&item.name);
-            let mut settled = settle_by_hand(&mut hand, &xid, decision, 5).await;
-            for _ in 0..100 {
-                if settled.is_ok() {
-                    break;
-                }
-                scene.io.sleep(Duration::from_millis(20)).await;
-                settled = settle_by_hand(&mut hand, &xid, decision, 5).await;
-            }
-            settled.unwrap();
-        }
-        let mut committer = scene.committer(&scene.sink("t"), 2).await;
-        assert_eq!(committer.commit(&kept).await.unwrap(), CommitOutcome::AlreadyCommitted);
-        let lost = committer.commit(&dropped).await.unwrap();
-        let CommitOutcome::Lost { reason } = lost else { panic!("{lost:?}") };
-        assert!(reason.contains("rolled back by hand, user tidegate"), "{reason}");
-        assert_eq!(scene.rows("t").await, [(1, 1)]);
     });
 }

@@ -18,6 +18,7 @@ use tidegate::engine::ids::{AttemptId, CheckpointId, Lineage};
 use tidegate::engine::io::{NoWake, SharedIo, TokioIo};
 use tidegate::engine::operator::{CommitOutcome, TransactionName, TransactionScope};
 use tidegate_jobs::services::{Service, ServiceKind};
+use tidegate_jobs::tcp_proxy::TcpProxy;
 
 /// What the sinks of these tests take: a key and an amount.
 pub(crate) type Pair = (u64, i64);
@@ -82,6 +83,14 @@ impl Scene {
         connection.close().await;
     }
 
+    /// A proxy in front of the server, and the address of this database behind it.
+    pub(crate) fn proxy(&self) -> (Arc<TcpProxy>, MysqlUrl) {
+        let server = format!("{}:{}", self.url.host(), self.url.port());
+        let proxy = Arc::new(TcpProxy::start(server.parse().unwrap()).unwrap());
+        let url = self.url.clone().with_address("127.0.0.1", proxy.address().port());
+        (proxy, url)
+    }
+
     pub(crate) async fn connect(&self) -> Connection {
         Connection::open(&self.url, SessionLimits::below(CHECKPOINT_TIMEOUT), &self.io).await.unwrap()
     }
@@ -118,12 +127,18 @@ impl Scene {
         self.ask(&format!("SELECT user_id, cents FROM {table} ORDER BY user_id, cents")).await
     }
 
+    /// Whole jobs of this scene are called so: they have log ids of their own.
+    pub(crate) fn job_name(&self) -> String {
+        format!("job-{}", &self.log_id[..16])
+    }
+
     /// Prepared branches of this scene, as text.
     pub(crate) async fn branches(&self) -> Vec<String> {
         let mut connection = self.connect().await;
         let found = tidegate::connectors::mysql::prepared_branches(&mut connection).await.unwrap();
         connection.close().await;
-        found.iter().map(ToString::to_string).filter(|xid| xid.contains(&self.log_id)).collect()
+        let is_ours = |xid: &String| xid.contains(&self.log_id) || xid.contains(&self.job_name());
+        found.iter().map(ToString::to_string).filter(is_ours).collect()
     }
 
     /// A sink into `table` that appends.

@@ -115,9 +115,9 @@ pub(crate) enum CliError {
     #[cfg(feature = "mysql")]
     #[error(transparent)]
     Mysql(Box<crate::connectors::mysql::MysqlError>),
-    /// No such prepared branch.
+    /// No such branch or staging table.
     #[cfg(feature = "mysql")]
-    #[error("no branch {xid} is prepared on this server\n  help: `tidegate xa list` shows those that are")]
+    #[error("no transaction {xid} is left on this server\n  help: `tidegate xa list` shows those that are")]
     NoSuchBranch {
         /// As given.
         xid: String,

@@ -1,4 +1,4 @@
-//! `tidegate xa list | commit | rollback`: what is left prepared on a MySQL server, and an operator's decision about it.
+//! `tidegate xa list | commit | rollback`: what is left prepared or staged on a MySQL server, and an operator's decision about it.
 //!
 //! Owns: the table, the confirmation. Does not own: listing and settling (the connector's). Runs on: the main thread.
 
@@ -9,10 +9,10 @@ use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
 use super::CliError;
-use super::shown::{moment, number};
+use super::shown::{counted, moment, number};
 use super::table::{Column, table};
 use crate::connectors::mysql::{
-    Connection, HandDecision, LeftOverBranch, MysqlError, MysqlUrl, SessionLimits, left_over_branches,
+    Connection, HandDecision, LeftOver, LeftOverKind, MysqlError, MysqlUrl, SessionLimits, left_overs,
     settle_by_hand,
 };
 use crate::engine::clock::{Clock, SystemClock};
@@ -30,11 +30,12 @@ pub(super) struct XaArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum XaCommand {
-    /// Show prepared branches of Tidegate's jobs: whose they are, how old, and whether their writer still lives.
+    /// Show what Tidegate's jobs have left: prepared branches of the whole server, staging tables of the database; whose they are, how
+    /// old, and whether their writer still lives.
     List(ListArgs),
-    /// Commit branches: their rows appear. A job that still lists them goes on.
+    /// Commit branches: their rows appear. A job that still lists them goes on. (A staging table is merged by its job only.)
     Commit(SettleArgs),
-    /// Roll branches back: their rows are thrown away. A job that still lists them fails and names them.
+    /// Roll branches back and drop staging tables: their rows are thrown away. A job that still lists them fails and names them.
     Rollback(SettleArgs),
 }
 
@@ -51,10 +52,10 @@ struct ListArgs {
 struct SettleArgs {
     /// The database: mysql://user:password@host:port/database.
     url: String,
-    /// A branch, as `tidegate xa list` names it; may be given several times.
+    /// A branch or staging table, as `tidegate xa list` names it; may be given several times.
     #[arg(long, value_name = "XID", required_unless_present = "all")]
     xid: Vec<String>,
-    /// Every branch of this job.
+    /// All of them; of `commit`: every branch of a job.
     #[arg(long, conflicts_with = "xid", requires = "yes")]
     all: bool,
     /// With --all: of this job only.
@@ -83,14 +84,16 @@ async fn connect(url: &str, runtime: &Runtime) -> Result<Connection, MysqlError>
 fn list(runtime: &Runtime, args: &ListArgs) -> Result<ExitCode, CliError> {
     let found = runtime.block_on(async {
         let mut connection = connect(&args.url, runtime).await?;
-        left_over_branches(&mut connection).await
+        left_overs(&mut connection).await
     })?;
     let now_ms = SystemClock::new().wall_ms();
     if args.json {
         let rows: Vec<_> = found.iter().map(as_json).collect();
         println!("{}", serde_json::to_string_pretty(&rows).expect("numbers and strings"));
     } else if found.is_empty() {
-        println!("no branch of a Tidegate job is prepared on this server");
+        println!(
+            "nothing is left: no prepared branch of a Tidegate job on this server, and no staging table in this database"
+        );
     } else {
         print!("{}", shown(&found, now_ms));
     }
@@ -100,63 +103,83 @@ fn list(runtime: &Runtime, args: &ListArgs) -> Result<ExitCode, CliError> {
 fn settle(runtime: &Runtime, args: &SettleArgs, decision: HandDecision) -> Result<ExitCode, CliError> {
     runtime.block_on(async {
         let mut connection = connect(&args.url, runtime).await?;
-        let found = left_over_branches(&mut connection).await?;
-        let chosen = chosen(args, &found)?;
+        let found = left_overs(&mut connection).await?;
+        let chosen = chosen(args, decision, &found)?;
         let clock = SystemClock::new();
         let (mut done, mut failed) = (0, 0);
-        for branch in chosen {
-            match settle_by_hand(&mut connection, &branch.xid, decision, clock.wall_ms()).await {
+        for left in chosen {
+            match settle_by_hand(&mut connection, left, decision, clock.wall_ms()).await {
                 Ok(()) => done += 1,
                 Err(error) => {
                     failed += 1;
-                    eprintln!("{}: {}", branch.xid, crate::error::error_text(&error));
-                    if let Some(session) = branch.writer_session {
+                    eprintln!("{}: {}", left.xid, crate::error::error_text(&error));
+                    if let (Some(session), LeftOverKind::Branch) = (left.writer_session, &left.kind) {
                         eprintln!("  help: it may belong to connection {session}, whose job is at work: cancel that job first");
                     }
                 }
             }
         }
         let word = if decision == HandDecision::Commit { "committed" } else { "rolled back" };
-        let things = if done == 1 { "branch" } else { "branches" };
-        println!("{done} {things} {word}, and noted in tidegate_ledger");
+        println!("{} {word}, and noted in tidegate_ledger", counted(done, "transaction"));
         Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
 
-/// The branches that are meant; each one that is named must be there.
-fn chosen<'a>(args: &SettleArgs, found: &'a [LeftOverBranch]) -> Result<Vec<&'a LeftOverBranch>, CliError> {
+/// The ones that are meant; each one that is named must be there. `commit --all` means those that can be committed by hand.
+fn chosen<'a>(
+    args: &SettleArgs,
+    decision: HandDecision,
+    found: &'a [LeftOver],
+) -> Result<Vec<&'a LeftOver>, CliError> {
     if args.all {
-        let meant = |branch: &&LeftOverBranch| args.job.as_ref().is_none_or(|job| branch.parts.job == *job);
-        return Ok(found.iter().filter(meant).collect());
+        let of_job = |left: &LeftOver| {
+            args.job.as_ref().is_none_or(|job| left.owner.as_ref().is_some_and(|owner| owner.job == *job))
+        };
+        let can_be =
+            |left: &LeftOver| decision == HandDecision::RollBack || left.kind == LeftOverKind::Branch;
+        return Ok(found.iter().filter(|left| of_job(left) && can_be(left)).collect());
     }
     let find = |xid: &String| {
-        let there = found.iter().find(|branch| branch.xid.to_string() == *xid);
+        let there = found.iter().find(|left| left.xid.to_string() == *xid);
         there.ok_or_else(|| CliError::NoSuchBranch { xid: xid.clone() })
     };
     args.xid.iter().map(find).collect()
 }
 
-fn as_json(branch: &LeftOverBranch) -> serde_json::Value {
-    let (parts, entry) = (&branch.parts, &branch.entry);
+/// What it is, in a word; and the table in which its rows are now, if it is one of ours.
+fn kind_of(left: &LeftOver) -> (&'static str, Option<&String>) {
+    match &left.kind {
+        LeftOverKind::Branch => ("branch", None),
+        LeftOverKind::StagingTable { table } => ("staging table", Some(table)),
+        LeftOverKind::Trial => ("trial of a start", None),
+    }
+}
+
+fn as_json(left: &LeftOver) -> serde_json::Value {
+    let owner = left.owner.as_ref();
+    let (kind, staging_table) = kind_of(left);
     json!({
-        "xid": branch.xid.to_string(),
-        "job": parts.job,
-        "log_id": parts.log_id,
-        "lineage": parts.lineage.0,
-        "uid": parts.uid,
-        "subtask": parts.subtask,
-        "opened_after": parts.opened_after.0,
-        "attempt": parts.attempt.0,
-        "closed_by": entry.as_ref().map(|e| e.closed_by.0),
-        "table": entry.as_ref().map(|e| &e.target),
-        "rows": entry.as_ref().map(|e| e.rows),
-        "prepared_ms": branch.written_ms,
-        "writer_session": branch.writer_session,
+        "kind": kind,
+        "xid": left.xid.to_string(),
+        "job": owner.map(|o| &o.job),
+        "log_id": owner.map(|o| &o.log_id),
+        "lineage": owner.map(|o| o.lineage.0),
+        "uid": owner.map(|o| &o.uid),
+        "subtask": owner.map(|o| o.subtask),
+        "opened_after": owner.map(|o| o.opened_after.0),
+        "attempt": owner.map(|o| o.attempt.0),
+        "closed_by": left.closed_by.map(|id| id.0),
+        "table": left.target,
+        "staging_table": staging_table,
+        "rows": left.rows,
+        "prepared_ms": left.since_ms,
+        "writer_session": left.writer_session,
     })
 }
 
-fn shown(found: &[LeftOverBranch], now_ms: i64) -> String {
+fn shown(found: &[LeftOver], now_ms: i64) -> String {
     let columns = [
+        Column::Left("kind"),
         Column::Left("job"),
         Column::Left("sink"),
         Column::Right("subtask"),
@@ -164,31 +187,30 @@ fn shown(found: &[LeftOverBranch], now_ms: i64) -> String {
         Column::Right("closed by"),
         Column::Left("table"),
         Column::Right("rows"),
-        Column::Left("prepared (UTC)"),
+        Column::Left("since (UTC)"),
         Column::Right("age"),
         Column::Right("writer"),
         Column::Left("xid"),
     ];
-    let rows: Vec<_> = found
-        .iter()
-        .map(|branch| {
-            let (parts, entry) = (&branch.parts, branch.entry.as_ref());
-            let dash = || "–".to_owned();
-            let age = |ms: i64| format!("{} s", now_ms.saturating_sub(ms) / 1_000);
-            [
-                parts.job.clone(),
-                parts.uid.clone(),
-                parts.subtask.to_string(),
-                parts.attempt.to_string(),
-                number(entry.map(|e| e.closed_by.0)),
-                entry.map_or_else(dash, |e| e.target.clone()),
-                number(entry.map(|e| e.rows)),
-                branch.written_ms.map_or_else(dash, moment),
-                branch.written_ms.map_or_else(dash, age),
-                number(branch.writer_session),
-                branch.xid.to_string(),
-            ]
-        })
-        .collect();
-    table(columns, &rows)
+    let dash = || "–".to_owned();
+    let row = |left: &LeftOver| {
+        let owner = left.owner.as_ref();
+        let (kind, staging_table) = kind_of(left);
+        let age = |ms: i64| format!("{} s", now_ms.saturating_sub(ms) / 1_000);
+        [
+            kind.to_owned(),
+            owner.map_or_else(dash, |o| o.job.clone()),
+            owner.map_or_else(dash, |o| o.uid.clone()),
+            number(owner.map(|o| u64::from(o.subtask))),
+            number(owner.map(|o| o.attempt.0)),
+            number(left.closed_by.map(|id| id.0)),
+            staging_table.or(left.target.as_ref()).map_or_else(dash, Clone::clone),
+            number(left.rows),
+            left.since_ms.map_or_else(dash, moment),
+            left.since_ms.map_or_else(dash, age),
+            number(left.writer_session),
+            left.xid.to_string(),
+        ]
+    };
+    table(columns, &found.iter().map(row).collect::<Vec<_>>())
 }

@@ -32,7 +32,7 @@ fn there() -> ThereTable {
 fn spec() -> TableSpec {
     let column = |name: &str, kind| ColumnSpec { name: name.to_owned(), kind, optional: false };
     let columns = vec![column("user_id", ColumnKind::Unsigned), column("total", ColumnKind::Signed)];
-    TableSpec { name: "t".into(), columns, mode: WriteMode::Add { by: vec!["user_id".into()] } }
+    TableSpec { name: "t".into(), columns, mode: MergeMode::Add { by: vec!["user_id".into()] } }
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn views_engines_and_columns_that_do_not_fit_are_refused() {
     assert!(matches!(with(|t| t.columns[1].data_type = "varchar".into()), TableRefusal::ColumnType { .. }));
     assert!(matches!(with(|t| t.columns.push(column("x", "int"))), TableRefusal::NotWritten { .. }));
     let mut optional = spec();
-    (optional.columns[1].optional, optional.mode) = (true, WriteMode::Append);
+    (optional.columns[1].optional, optional.mode) = (true, MergeMode::Append);
     assert!(matches!(compare(&optional, &there()), Err(TableRefusal::NotNull { .. })));
 }
 

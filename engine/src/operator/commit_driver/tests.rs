@@ -107,6 +107,21 @@ fn every_barrier_since_the_newest_completed_checkpoint_takes_a_place() {
 }
 
 #[test]
+fn a_writer_waits_while_late_commits_hold_every_place_and_not_longer() {
+    let mut d = driver();
+    for id in 1..=6 {
+        assert!(d.has_place(0) && d.has_place(1) == (id < 6), "{id}");
+        d.on_barrier(CheckpointId(id), CheckpointId(id - 1)).unwrap();
+        d.on_prepared(CheckpointId(id), Some(prepared(id)));
+        d.on_complete(CheckpointId(id));
+        d.next_commits();
+    }
+    assert!(!d.has_place(0));
+    d.on_outcome(&name(0, 0, 1), CommitOutcome::Committed).unwrap();
+    assert!(d.has_place(0));
+}
+
+#[test]
 fn an_epoch_without_records_makes_no_committable() {
     let mut d = driver();
     d.on_barrier(CheckpointId(1), CheckpointId(0)).unwrap();

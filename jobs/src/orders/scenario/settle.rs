@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use tidegate::connectors::mysql::{
-    Connection, HandDecision, MysqlError, MysqlUrl, SessionLimits, left_over_branches, settle_by_hand,
+    Connection, HandDecision, MysqlError, MysqlUrl, SessionLimits, left_overs, settle_by_hand,
 };
 use tidegate::engine::clock::{Clock, SystemClock};
 use tidegate::engine::io::TokioIo;
@@ -28,12 +28,12 @@ pub(super) fn roll_back(tables: &MysqlAddress, branches: &[Branch]) -> Result<us
     let settled = runtime.block_on(async {
         let url = MysqlUrl::parse(&tables.url)?;
         let mut connection = Connection::open(&url, SessionLimits::below(PATIENCE), &io).await?;
-        let found = left_over_branches(&mut connection).await?;
+        let found = left_overs(&mut connection).await?;
         let (clock, mut settled) = (SystemClock::new(), 0);
         for left in found {
             let is_ours = |branch: &Branch| branch.gtrid == left.xid.gtrid && branch.bqual == left.xid.bqual;
             if branches.iter().any(is_ours) {
-                settle_by_hand(&mut connection, &left.xid, HandDecision::RollBack, clock.wall_ms()).await?;
+                settle_by_hand(&mut connection, &left, HandDecision::RollBack, clock.wall_ms()).await?;
                 settled += 1;
             }
         }

@@ -1,9 +1,8 @@
 //! The file backend: typed tables in memory, frozen by copy-on-write, written as one full file per subtask.
 //!
 //! Every state is made of one or more flat hash tables in pages. A freeze shares the rows of the pages; the first
-//! write to a shared page afterwards copies the values of that one page, and its keys if one comes or goes (or takes them back when
-//! the snapshot is done with them), so no step after a freeze copies more than a page for each entry it touches, whatever the number of
-//! key groups.
+//! write to a shared page afterwards copies the rows of that one page (or takes them back when the snapshot is done with
+//! them), so no step after a freeze copies more than a page for each entry it touches, whatever the number of key groups.
 //!
 //! Owns: the tables of value, list and map state and of timers.
 //! Does not own: the handles that user code sees (see [`crate::state`]), the state file (see [`crate::snapshot`]).
@@ -17,6 +16,7 @@ mod map_table;
 mod page;
 mod placing;
 mod row_index;
+mod rows;
 mod table;
 #[cfg(test)]
 mod tests;

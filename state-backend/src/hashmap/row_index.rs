@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn rows_are_found_until_they_are_forgotten_whatever_came_and_went_between() {
         // 40 homes for up to 200 rows: long searches across slots that are gone, and around the end.
-        let hash = |row: usize| (row as u64 % 40) << 32 | (row as u64 % 40) * 5;
+        let hash = |row: usize| ((row as u64 % 40) << 32) | (row as u64 % 40 * 5);
         let mut index = RowIndex::with_room(200);
         let mut present = std::collections::BTreeSet::new();
         let mut seed = 7u64;

@@ -10,8 +10,9 @@
 use std::marker::PhantomData;
 
 use super::directory::Directory;
-use super::page::{FrozenPage, Page, page_capacity};
+use super::page::{Page, page_capacity};
 use super::placing::Placing;
+use super::rows::FrozenRows;
 
 /// Values up to this size are read ahead as a whole.
 const READ_AHEAD_BYTES: usize = 64;
@@ -78,8 +79,11 @@ impl<K: Clone, V: Clone, P: Placing<K>> Table<K, V, P> {
     {
         for (key, hash) in keys {
             let found = self.get(hash, |own| own == key);
-            if !std::mem::needs_drop::<V>() && size_of::<V>() <= READ_AHEAD_BYTES {
-                // A clone of plain data reads it: the place alone would not.
+            if std::mem::needs_drop::<K>()
+                && !std::mem::needs_drop::<V>()
+                && size_of::<V>() <= READ_AHEAD_BYTES
+            {
+                // The value lies apart from its key. A clone of plain data reads it: the place alone would not.
                 std::hint::black_box(found.cloned());
             } else {
                 std::hint::black_box(found);
@@ -132,7 +136,7 @@ impl<K: Clone, V: Clone, P: Placing<K>> Table<K, V, P> {
         Some(page.remove(place, P::hash, &mut self.copied))
     }
 
-    /// Shares all pages with a snapshot: two reference counts a page, no entry is touched.
+    /// Shares all pages with a snapshot: one reference count or two a page, no entry is touched.
     pub(crate) fn freeze(&mut self) -> FrozenPages<K, V> {
         FrozenPages { pages: self.pages.iter_mut().map(Page::share).collect() }
     }
@@ -148,11 +152,15 @@ impl<K: Clone, V: Clone, P: Placing<K>> Table<K, V, P> {
         // Room for a whole page at once: halves that grow again would be hashed again.
         let room = page_capacity::<K, V>();
         let (mut lower_half, mut upper_half) = (Page::with_capacity(room), Page::with_capacity(room));
-        for (key, value) in self.pages[index].take_rows(&mut self.copied) {
+        let (mut copied, mut copied_by_halves) = (self.copied, 0);
+        let directory = &self.directory;
+        self.pages[index].drain(&mut copied, |key, value| {
             let hash = P::hash(&key);
-            let half = if self.directory.is_upper(hash, finer) { &mut upper_half } else { &mut lower_half };
-            half.push((hash, key, value), P::hash, &mut self.copied);
-        }
+            let half = if directory.is_upper(hash, finer) { &mut upper_half } else { &mut lower_half };
+            half.push((hash, key, value), P::hash, &mut copied_by_halves);
+        });
+        self.copied = copied;
+        debug_assert_eq!(copied_by_halves, 0, "no snapshot has a new page");
         self.pages[index] = lower_half;
         self.shifts[index] = finer;
         self.directory.give_upper_half(hash, finer, self.pages.len() as u32);
@@ -174,16 +182,16 @@ impl<K: Clone, V: Clone, P: Placing<K>> Table<K, V, P> {
 
 /// The pages of a table as they were at a freeze.
 pub(crate) struct FrozenPages<K, V> {
-    pages: Vec<FrozenPage<K, V>>,
+    pages: Vec<FrozenRows<K, V>>,
 }
 
 impl<K, V> FrozenPages<K, V> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> + Clone {
-        self.pages.iter().flat_map(FrozenPage::rows)
+        self.pages.iter().flat_map(FrozenRows::iter)
     }
 
     /// Page by page: each that has been walked is let go, so that its owner may write to it without a copy.
-    pub(crate) fn into_pages(self) -> impl Iterator<Item = FrozenPage<K, V>> {
+    pub(crate) fn into_pages(self) -> impl Iterator<Item = FrozenRows<K, V>> {
         self.pages.into_iter()
     }
 }

@@ -202,7 +202,7 @@ impl<K: StateType> FrozenTable for FrozenTimers<K> {
     fn write(self: Box<Self>, file: &mut StateFileWriter) {
         let mut section = file.section(&self.descriptor);
         for page in self.pages.into_pages() {
-            for ((key, time), ()) in page.rows() {
+            for ((key, time), ()) in page.iter() {
                 section.entry(key.key_hash(), |out| key.encode(out), |out| time.encode(out), |_| {});
             }
         }

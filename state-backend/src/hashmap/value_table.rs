@@ -121,7 +121,7 @@ impl<K: StateType, V: StateType> FrozenTable for FrozenValues<K, V> {
     fn write(self: Box<Self>, file: &mut StateFileWriter) {
         let mut section = file.section(&self.descriptor);
         for page in self.pages.into_pages() {
-            for (key, value) in page.rows() {
+            for (key, value) in page.iter() {
                 section.entry(key.key_hash(), |out| key.encode(out), |_| {}, |out| value.encode(out));
             }
         }

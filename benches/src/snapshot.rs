@@ -146,7 +146,7 @@ const COPYING: &str = "a step that first touches frozen pages copies them, and a
 const SYNC: &str =
     "the freeze is one pass over the directory of pages; above a millisecond it is waiting for a core";
 const END_TO_END: &str = "the file of each subtask is written (one pass over its frozen entries) by I/O threads that share the cores \
-    with two saturated slots, then stored with fsync, then the log entry with fsync; next: dense pages, which are written as one piece";
+    with two saturated slots, then stored with fsync, then the log entry with fsync; next: encode plain rows a page at a time";
 const RESTORE: &str = "nearly all of it is building the tables, entry by entry, on one thread a slot: restore_built_cpu_ms is the \
     CPU time of all threads until then, the rest is waiting for a core";
 

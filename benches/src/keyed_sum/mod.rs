@@ -117,10 +117,10 @@ fn draw(outcome: &mut Outcome) {
     outcome.figures.insert("cpu_ratios".to_owned(), cpu_ratios.into());
 }
 
-const LOOKUP: &str = "half of a record's time is waiting for memory in the lookup of its key; next: pages with dense entries beside an index \
-     that no snapshot shares (docs/performance.md)";
-const COST: &str = "after a freeze the first write to a page copies it, key by key for strings, and the writer of the file takes a core; next: \
-     dense pages that are copied as one piece (docs/performance.md)";
+const LOOKUP: &str = "half of a record's time is waiting for memory in the lookup of its key, and with strings for the allocator besides \
+     (docs/performance.md)";
+const COST: &str = "after a freeze the first write to a page copies its values, and the writer of the file takes a core; next: files that \
+     hold only what has changed (docs/performance.md)";
 
 fn candidates<K: BenchKey>(options: &KeyedSumOptions) -> Vec<Candidate<'static>> {
     let keys = options.keys;

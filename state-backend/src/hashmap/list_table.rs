@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::{ByKey, ByPosition, FrozenPages, Head, Table, spread};
+use super::{ByKey, ByPosition, FrozenPages, Head, Owners, Table, spread};
 use crate::backend::HeapBackend;
 use crate::codec::StateType;
 use crate::descriptor::StateDescriptor;
@@ -74,6 +74,7 @@ impl<K: StateType + Eq, T: StateType> ListTable<K, T> {
         let Some(decoder) = RestoreDecoder::<K, u64, T>::new(file, &descriptor, self.backend)? else {
             return Ok(());
         };
+        self.items.make_room_for(decoder.entries(range));
         decoder.each(range, |key, hash, _position, item| self.append(key, hash, item))
     }
 
@@ -133,16 +134,15 @@ impl<K: StateType, T: StateType> FrozenTable for FrozenLists<K, T> {
 
     fn write(self: Box<Self>, file: &mut StateFileWriter) {
         let mut section = file.section(&self.descriptor);
-        for entry in self.heads.iter() {
-            let (Head { id, length }, hash) = (entry.value, entry.key.key_hash());
-            for position in 0..length {
-                let item = self
-                    .items
-                    .get(spread(id, position), |own| *own == (id, position))
-                    .expect("a frozen list has an item at each position below its length");
+        let owners = Owners::new(self.heads.iter().map(|(_, head)| head));
+        let items = self.items.iter().map(|(&(id, position), item)| (id, Some(position), item));
+        let mut items = owners.in_order(items).into_iter();
+        for (key, head) in self.heads.iter() {
+            let hash = key.key_hash();
+            for (position, item) in (0..head.length).zip(&mut items) {
                 section.entry(
                     hash,
-                    |out| entry.key.encode(out),
+                    |out| key.encode(out),
                     |out| position.encode(out),
                     |out| item.encode(out),
                 );

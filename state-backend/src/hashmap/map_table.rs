@@ -1,7 +1,7 @@
 //! [`MapTable`]: a map per key, its entries flat in one table under (key's id, map key), never a nested map.
 //!
 //! A second flat table, the index, has the map keys of each key under (key's id, position), so that one key's
-//! entries can be walked and cleared; a removal moves the last position into the gap. A write to the map of a key
+//! entries can be walked and cleared; a removal moves the last position into the gap. A snapshot needs no index: it walks the entries. A write to the map of a key
 //! with a million entries therefore touches as little as one to any other.
 //!
 //! Owns: the tables of a map state, their freeze and restore.
@@ -11,7 +11,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::{ByKey, ByMapKey, ByPosition, FrozenPages, Head, Table, spread};
+use super::{ByKey, ByMapKey, ByPosition, FrozenPages, Head, Owners, Table, spread};
 use crate::backend::HeapBackend;
 use crate::codec::StateType;
 use crate::descriptor::StateDescriptor;
@@ -83,7 +83,6 @@ impl<K: StateType + Eq, M: StateType + Eq, V: StateType> MapTable<K, M, V> {
         Box::new(FrozenMaps {
             heads: self.heads.freeze(),
             entries: self.entries.freeze(),
-            index: self.index.freeze(),
             descriptor: self.descriptor.clone(),
         })
     }
@@ -97,6 +96,8 @@ impl<K: StateType + Eq, M: StateType + Eq, V: StateType> MapTable<K, M, V> {
         let Some(decoder) = RestoreDecoder::<K, M, V>::new(file, &descriptor, self.backend)? else {
             return Ok(());
         };
+        self.entries.make_room_for(decoder.entries(range));
+        self.index.make_room_for(decoder.entries(range));
         decoder.each(range, |key, hash, map_key, value| {
             self.put(key, hash, map_key, value);
         })
@@ -205,29 +206,28 @@ impl<K: StateType + Eq, M: StateType + Eq, V: StateType> MapAccess<M, V> for Map
 struct FrozenMaps<K, M, V> {
     heads: FrozenPages<K, Head>,
     entries: FrozenPages<(u64, M), Indexed<V>>,
-    index: FrozenPages<(u64, u64), M>,
     descriptor: Arc<StateDescriptor>,
 }
 
-impl<K: StateType, M: StateType + Eq, V: StateType> FrozenTable for FrozenMaps<K, M, V> {
+impl<K: StateType, M: StateType, V: StateType> FrozenTable for FrozenMaps<K, M, V> {
     fn descriptor(&self) -> &StateDescriptor {
         &self.descriptor
     }
 
     fn write(self: Box<Self>, file: &mut StateFileWriter) {
         let mut section = file.section(&self.descriptor);
-        for head in self.heads.iter() {
-            let (Head { id, length }, hash) = (head.value, head.key.key_hash());
-            for position in 0..length {
-                let map_key = self.index.get(spread(id, position), |own| *own == (id, position));
-                let map_key = map_key.expect("the frozen index has every position below the length");
-                let entry = self.entries.get(place(id, map_key), |own| own.0 == id && own.1 == *map_key);
-                let entry = entry.expect("each indexed map key has a frozen entry");
+        let owners = Owners::new(self.heads.iter().map(|(_, head)| head));
+        let entries = self.entries.iter().map(|((id, map_key), entry)| (*id, None, (map_key, &entry.value)));
+        let mut entries = owners.in_order(entries).into_iter();
+        for (key, head) in self.heads.iter() {
+            let hash = key.key_hash();
+            // The counter first: taking an entry too many would lose it.
+            for (_, (map_key, value)) in (0..head.length).zip(&mut entries) {
                 section.entry(
                     hash,
-                    |out| head.key.encode(out),
+                    |out| key.encode(out),
                     |out| map_key.encode(out),
-                    |out| entry.value.encode(out),
+                    |out| value.encode(out),
                 );
             }
         }

@@ -1,17 +1,22 @@
 //! The file backend: typed tables in memory, frozen by copy-on-write, written as one full file per subtask.
 //!
-//! Every state is made of one or more flat hash tables in pages. A freeze shares the pages; the first
-//! write to a shared page afterwards copies that one page (or takes it back when the snapshot is done with it), so
-//! no step after a freeze copies more than a page for each entry it touches, whatever the number of key groups.
+//! Every state is made of one or more flat hash tables in pages. A freeze shares the rows of the pages; the first
+//! write to a shared page afterwards copies the rows of that one page (or takes them back when the snapshot is done with
+//! them), so no step after a freeze copies more than a page for each entry it touches, whatever the number of key groups.
 //!
 //! Owns: the tables of value, list and map state and of timers.
 //! Does not own: the handles that user code sees (see [`crate::state`]), the state file (see [`crate::snapshot`]).
 //! Runs on: tables on the slot's thread; frozen ones anywhere.
 
+mod column;
+mod directory;
+mod grouped;
 mod list_table;
 mod map_table;
 mod page;
 mod placing;
+mod row_index;
+mod rows;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -23,6 +28,7 @@ pub use self::map_table::MapTable;
 pub use self::timer_table::{TIMERS_STATE, TimerTable};
 pub use self::value_table::ValueTable;
 
+pub(crate) use self::grouped::Owners;
 pub(crate) use self::placing::{ByKey, ByMapKey, ByPosition, ByTimer};
 pub(crate) use self::table::{FrozenPages, Table};
 

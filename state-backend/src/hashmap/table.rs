@@ -8,58 +8,14 @@
 //! Runs on: the slot's thread.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 
-use hashbrown::hash_table::Entry::{Occupied, Vacant};
-
-use super::page::{Entries, Entry, Page, page_capacity, probe};
+use super::directory::Directory;
+use super::page::{Page, page_capacity};
 use super::placing::Placing;
+use super::rows::FrozenRows;
 
-/// The directory never has more places than this; beyond it, pages grow over their capacity. Hashes would have to
-/// agree in far more bits than chance allows.
-const DIRECTORY_PLACES: usize = 1 << 26;
-
-/// Which page a hash falls into.
-#[derive(Clone)]
-struct Directory {
-    /// The smallest hash of the interval.
-    first: u64,
-    /// How far the largest hash lies above the smallest.
-    span: u64,
-    /// `(hash - first) >> shift` is the place; 64 stands for a single place.
-    shift: u32,
-    /// The page of each place.
-    places: Vec<u32>,
-}
-
-impl Directory {
-    fn new(first: u64, span: u64) -> Self {
-        Self { first, span, shift: 64 - span.leading_zeros(), places: vec![0] }
-    }
-
-    #[inline]
-    fn page(&self, hash: u64) -> usize {
-        let offset = hash.wrapping_sub(self.first);
-        debug_assert!(offset <= self.span, "the key's hash lies outside the table's key groups");
-        let place = offset.checked_shr(self.shift).unwrap_or(0) as usize;
-        self.places[place] as usize
-    }
-
-    /// The places of the page that holds `hash` and is `page_shift` coarse.
-    fn places_of(&self, hash: u64, page_shift: u32) -> std::ops::Range<usize> {
-        let offset = hash.wrapping_sub(self.first);
-        let coarse = offset.checked_shr(page_shift).unwrap_or(0);
-        let finer = page_shift - self.shift;
-        let start = (coarse << finer) as usize;
-        start..(start + (1usize << finer)).min(self.places.len())
-    }
-
-    fn double(&mut self) {
-        self.shift -= 1;
-        let length = (self.span >> self.shift) as usize + 1;
-        self.places = (0..length).map(|place| self.places[place >> 1]).collect();
-    }
-}
+/// Values up to this size are read ahead as a whole.
+const READ_AHEAD_BYTES: usize = 64;
 
 /// A flat hash table in pages. The hash that callers give with a key is the one that `P` makes of it.
 pub(crate) struct Table<K, V, P> {
@@ -76,8 +32,9 @@ impl<K: Clone, V: Clone, P: Placing<K>> Table<K, V, P> {
     /// A table for the hashes `first..=first + span`.
     pub(crate) fn new(first: u64, span: u64) -> Self {
         let directory = Directory::new(first, span);
-        let shifts = vec![directory.shift];
-        Self { directory, pages: vec![Page::new()], shifts, length: 0, copied: 0, placing: PhantomData }
+        let shifts = vec![directory.shift()];
+        let pages = vec![Page::with_capacity(0)];
+        Self { directory, pages, shifts, length: 0, copied: 0, placing: PhantomData }
     }
 
     /// A table for all hashes.
@@ -89,6 +46,20 @@ impl<K: Clone, V: Clone, P: Placing<K>> Table<K, V, P> {
         self.length
     }
 
+    /// Cuts an empty table into as many pages as this many entries will need, so that none has to split on the way there.
+    pub(crate) fn make_room_for(&mut self, entries: usize) {
+        let capacity = page_capacity::<K, V>();
+        // Hashes are spread by chance: some pages get more than their share.
+        let share = (capacity - capacity / 8).max(1);
+        if self.length > 0 || self.pages.len() > 1 || entries <= capacity {
+            return;
+        }
+        let pages = self.directory.cut_into(entries.div_ceil(share));
+        let room = entries.div_ceil(pages as usize);
+        self.pages = (0..pages).map(|_| Page::with_capacity((room + room / 8).min(capacity))).collect();
+        self.shifts = vec![self.directory.shift(); pages as usize];
+    }
+
     /// How many entries have been copied because a snapshot held their page, since the table was made.
     pub(crate) fn copied_entries(&self) -> u64 {
         self.copied
@@ -96,7 +67,7 @@ impl<K: Clone, V: Clone, P: Placing<K>> Table<K, V, P> {
 
     #[inline]
     pub(crate) fn get(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&V> {
-        find(self.pages[self.directory.page(hash)].entries(), hash, is)
+        self.pages[self.directory.page(hash)].get(hash, is)
     }
 
     /// Reads the entries of these keys and forgets them: what waits for memory here waits for many at once, and
@@ -106,24 +77,26 @@ impl<K: Clone, V: Clone, P: Placing<K>> Table<K, V, P> {
     where
         K: Eq + 'k,
     {
-        let found = keys.fold(0usize, |found, (key, hash)| {
-            found + usize::from(self.get(hash, |own| own == key).is_some())
-        });
-        std::hint::black_box(found);
+        for (key, hash) in keys {
+            let found = self.get(hash, |own| own == key);
+            if std::mem::needs_drop::<K>()
+                && !std::mem::needs_drop::<V>()
+                && size_of::<V>() <= READ_AHEAD_BYTES
+            {
+                // The value lies apart from its key. A clone of plain data reads it: the place alone would not.
+                std::hint::black_box(found.cloned());
+            } else {
+                std::hint::black_box(found);
+            }
+        }
     }
 
     /// The value for writing; an absent key copies nothing.
     #[inline]
     pub(crate) fn get_mut(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&mut V> {
         let page = &mut self.pages[self.directory.page(hash)];
-        if let Page::Shared(entries) = page
-            && find(entries, hash, &is).is_none()
-        {
-            return None;
-        }
-        let entries = page.entries_mut(&mut self.copied);
-        let found = entries.find_mut(probe(hash), |entry| is(&entry.key));
-        found.map(|entry| &mut entry.value)
+        let place = page.find(hash, is)?;
+        Some(page.value_mut(&place, &mut self.copied))
     }
 
     /// The value for writing; an absent key is inserted first, as `make` says.
@@ -134,40 +107,14 @@ impl<K: Clone, V: Clone, P: Placing<K>> Table<K, V, P> {
         is: impl Fn(&K) -> bool,
         make: impl FnOnce() -> (K, V),
     ) -> &mut V {
-        let mut index = self.directory.page(hash);
-        if self.pages[index].entries().len() >= page_capacity::<K, V>() {
-            index = self.make_room(hash, &is);
-        }
-        let entries = self.pages[index].entries_mut(&mut self.copied);
-        let same = |entry: &Entry<K, V>| is(&entry.key);
-        match entries.entry(probe(hash), same, Self::probe_of) {
-            Occupied(found) => &mut found.into_mut().value,
-            Vacant(place) => {
-                self.length += 1;
+        let index = self.directory.page(hash);
+        match self.pages[index].find(hash, is) {
+            Some(place) => self.pages[index].value_mut(&place, &mut self.copied),
+            None => {
                 let (key, value) = make();
-                debug_assert_eq!(hash, P::hash(&key), "an entry is placed by the hash of its key");
-                &mut place.insert(Entry { key, value }).into_mut().value
+                self.insert_new(hash, key, value)
             }
         }
-    }
-
-    #[inline]
-    fn probe_of(entry: &Entry<K, V>) -> u64 {
-        probe(P::hash(&entry.key))
-    }
-
-    /// The page of `hash`, split until it has room if the key is absent.
-    #[cold]
-    fn make_room(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> usize {
-        let absent = self.get(hash, is).is_none();
-        let mut index = self.directory.page(hash);
-        while absent && self.pages[index].entries().len() >= page_capacity::<K, V>() {
-            if !self.split(index, hash) {
-                break;
-            }
-            index = self.directory.page(hash);
-        }
-        index
     }
 
     /// Inserts a key that is known to be absent.
@@ -175,61 +122,50 @@ impl<K: Clone, V: Clone, P: Placing<K>> Table<K, V, P> {
     pub(crate) fn insert_new(&mut self, hash: u64, key: K, value: V) -> &mut V {
         debug_assert_eq!(hash, P::hash(&key), "an entry is placed by the hash of its key");
         let mut index = self.directory.page(hash);
-        if self.pages[index].entries().len() >= page_capacity::<K, V>() {
-            index = self.make_room(hash, |_| false);
+        while self.pages[index].len() >= page_capacity::<K, V>() && self.split(index, hash) {
+            index = self.directory.page(hash);
         }
         self.length += 1;
-        let entries = self.pages[index].entries_mut(&mut self.copied);
-        let entry = Entry { key, value };
-        &mut entries.insert_unique(probe(hash), entry, Self::probe_of).into_mut().value
+        self.pages[index].push((hash, key, value), P::hash, &mut self.copied)
     }
 
     pub(crate) fn remove(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<(K, V)> {
         let page = &mut self.pages[self.directory.page(hash)];
-        find(page.entries(), hash, &is)?;
-        let entries = page.entries_mut(&mut self.copied);
-        let found = entries.find_entry(probe(hash), |entry| is(&entry.key)).ok()?;
+        let place = page.find(hash, is)?;
         self.length -= 1;
-        let (entry, _) = found.remove();
-        Some((entry.key, entry.value))
+        Some(page.remove(place, P::hash, &mut self.copied))
     }
 
-    /// Shares all pages with a snapshot: one reference count a page, no entry is touched.
+    /// Shares all pages with a snapshot: one reference count or two a page, no entry is touched.
     pub(crate) fn freeze(&mut self) -> FrozenPages<K, V> {
-        let pages = self.pages.iter_mut().map(Page::share).collect();
-        FrozenPages { directory: self.directory.clone(), pages }
+        FrozenPages { pages: self.pages.iter_mut().map(Page::share).collect() }
     }
 
     /// Splits the page of `hash` into the two halves of its interval; `false` if it cannot be split.
     #[cold]
     fn split(&mut self, index: usize, hash: u64) -> bool {
         let shift = self.shifts[index];
-        if shift == self.directory.shift {
-            if shift == 0 || self.directory.places.len() >= DIRECTORY_PLACES {
-                return false;
-            }
-            self.directory.double();
+        if !self.directory.make_finer_than(shift) {
+            return false;
         }
-        let places = self.directory.places_of(hash, shift);
-        let (finer, first) = (shift - 1, self.directory.first);
-        let entries = self.pages[index].entries_mut(&mut self.copied);
+        let finer = shift - 1;
         // Room for a whole page at once: halves that grow again would be hashed again.
-        let room = entries.capacity().min(page_capacity::<K, V>());
-        let (mut lower_half, mut upper_half) = (Entries::with_capacity(room), Entries::with_capacity(room));
-        for entry in entries.drain() {
-            let hash = P::hash(&entry.key);
-            let half = if ((hash - first) >> finer) & 1 == 1 { &mut upper_half } else { &mut lower_half };
-            half.insert_unique(probe(hash), entry, Self::probe_of);
-        }
-        self.pages[index] = Page::Owned(lower_half);
+        let room = page_capacity::<K, V>();
+        let (mut lower_half, mut upper_half) = (Page::with_capacity(room), Page::with_capacity(room));
+        let (mut copied, mut copied_by_halves) = (self.copied, 0);
+        let directory = &self.directory;
+        self.pages[index].drain(&mut copied, |key, value| {
+            let hash = P::hash(&key);
+            let half = if directory.is_upper(hash, finer) { &mut upper_half } else { &mut lower_half };
+            half.push((hash, key, value), P::hash, &mut copied_by_halves);
+        });
+        self.copied = copied;
+        debug_assert_eq!(copied_by_halves, 0, "no snapshot has a new page");
+        self.pages[index] = lower_half;
         self.shifts[index] = finer;
-        let new_page = self.pages.len() as u32;
-        self.pages.push(Page::Owned(upper_half));
+        self.directory.give_upper_half(hash, finer, self.pages.len() as u32);
+        self.pages.push(upper_half);
         self.shifts.push(finer);
-        let middle = places.start + (1usize << (finer - self.directory.shift));
-        for place in middle..places.end {
-            self.directory.places[place] = new_page;
-        }
         true
     }
 
@@ -240,27 +176,22 @@ impl<K: Clone, V: Clone, P: Placing<K>> Table<K, V, P> {
 
     #[cfg(test)]
     pub(crate) fn places(&self) -> usize {
-        self.directory.places.len()
+        self.directory.places()
     }
 }
 
 /// The pages of a table as they were at a freeze.
 pub(crate) struct FrozenPages<K, V> {
-    directory: Directory,
-    pages: Vec<Arc<Entries<K, V>>>,
+    pages: Vec<FrozenRows<K, V>>,
 }
 
 impl<K, V> FrozenPages<K, V> {
-    pub(crate) fn get(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&V> {
-        find(&self.pages[self.directory.page(hash)], hash, is)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> + Clone {
+        self.pages.iter().flat_map(FrozenRows::iter)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry<K, V>> {
-        self.pages.iter().flat_map(|page| page.iter())
+    /// Page by page: each that has been walked is let go, so that its owner may write to it without a copy.
+    pub(crate) fn into_pages(self) -> impl Iterator<Item = FrozenRows<K, V>> {
+        self.pages.into_iter()
     }
-}
-
-#[inline]
-fn find<K, V>(entries: &Entries<K, V>, hash: u64, is: impl Fn(&K) -> bool) -> Option<&V> {
-    entries.find(probe(hash), |entry| is(&entry.key)).map(|entry| &entry.value)
 }

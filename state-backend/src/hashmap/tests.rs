@@ -220,7 +220,7 @@ proptest! {
             let removed = table.remove(hash(number), |own| own.1 == number);
             prop_assert_eq!(removed, Some(((hash(number), number), number * 2)));
         }
-        prop_assert_eq!(frozen.get(hash(0), |own| own.1 == 0), Some(&0));
+        prop_assert_eq!(frozen.iter().find(|(key, _)| key.1 == 0).map(|(_, value)| *value), Some(0));
     }
 }
 
@@ -340,6 +340,18 @@ fn the_directory_grows_with_the_pages() {
         clashing.insert_new(5, (5, number), ());
     }
     assert_eq!((clashing.pages(), clashing.places(), clashing.len()), (1, 1, 3_000));
+    // What the page's index cannot name is found all the same, also when rows move because others go.
+    for number in (0..3_000).rev().step_by(7).chain(0..3_000) {
+        let at = (0..3_000)
+            .map(|next| (number + next * 11) % 3_000)
+            .find(|at| clashing.get(5, |own| own.1 == *at).is_some());
+        let Some(at) = at else { break };
+        assert_eq!(clashing.remove(5, |own| own.1 == at), Some(((5, at), ())));
+        assert!(clashing.get(5, |own| own.1 == at).is_none());
+    }
+    assert_eq!(clashing.len(), 0);
+    clashing.insert_new(5, (5, 1), ());
+    assert!(clashing.get(5, |own| own.1 == 1).is_some());
 }
 
 #[test]
@@ -355,4 +367,67 @@ fn large_entries_make_small_pages() {
     for (number, value) in model {
         assert_eq!(table.get(number.key_hash(), |own| *own == number).unwrap()[3_999], value);
     }
+}
+
+#[test]
+fn many_entries_of_every_kind_come_back_from_a_file_in_one_piece_or_in_parts() {
+    const KEYS: u32 = 3_000;
+    let (range, max) = whole();
+    let declaration = (value::<i64>("v"), map::<u32, i64>("m"), list::<u32>("l"));
+    type Declared =
+        (crate::ValueDeclaration<i64>, crate::MapDeclaration<u32, i64>, crate::ListDeclaration<u32>);
+    let mut tables = StateDeclaration::<u32>::open(&declaration, &backend());
+    for round in 0..7u32 {
+        for key in 0..KEYS {
+            let (mut value, mut map, mut list) =
+                <Declared as StateDeclaration<u32>>::bind(&mut tables, &key, key.key_hash());
+            value.set(i64::from(key)).unwrap();
+            map.insert(round, i64::from(key + round)).unwrap();
+            list.push(key * 7 + round).unwrap();
+        }
+        // Owners that go leave gaps in the ids.
+        for key in (0..KEYS).filter(|key| round == 3 && key % 5 != 0) {
+            let (_, mut map, mut list) =
+                <Declared as StateDeclaration<u32>>::bind(&mut tables, &key, key.key_hash());
+            map.clear().unwrap();
+            list.clear().unwrap();
+        }
+    }
+    let mut frozen = Vec::new();
+    <Declared as StateDeclaration<u32>>::freeze(&mut tables, &mut frozen);
+    let file = stored(frozen);
+    let reader = StateFileReader::open(&file).unwrap();
+    let mut together = StateDeclaration::<u32>::open(&declaration, &backend());
+    declaration.restore(&mut together, &reader, range).unwrap();
+    let mut in_parts = StateDeclaration::<u32>::open(&declaration, &backend());
+    for part in 0..3 {
+        declaration.restore(&mut in_parts, &reader, crate::range_of(part, 3, max)).unwrap();
+    }
+    for tables in [&mut together, &mut in_parts] {
+        for key in 0..KEYS {
+            let (mut value, mut map, mut list) =
+                <Declared as StateDeclaration<u32>>::bind(tables, &key, key.key_hash());
+            let first = if key % 5 == 0 { 0 } else { 4 };
+            assert_eq!(value.get().unwrap(), Some(&i64::from(key)));
+            let entries: BTreeMap<u32, i64> =
+                map.iter().unwrap().map(|(key, value)| (*key, *value)).collect();
+            assert_eq!(entries, (first..7).map(|round| (round, i64::from(key + round))).collect());
+            let items: Vec<u32> = list.iter().unwrap().copied().collect();
+            assert_eq!(items, (first..7).map(|round| key * 7 + round).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn room_for_a_restore_is_made_once_and_pages_hardly_split() {
+    let mut table = Table::<u64, u64, ByKey>::unbounded();
+    table.make_room_for(100_000);
+    let made = table.pages();
+    for number in 0..100_000u64 {
+        table.insert_new(number.key_hash(), number, number);
+    }
+    assert!(made <= 256 && table.pages() <= made + made / 50, "{made} pages became {}", table.pages());
+    assert!((0..100_000).all(|number| table.get(number.key_hash(), |own| *own == number) == Some(&number)));
+    table.make_room_for(10_000_000);
+    assert!(table.pages() <= made + made / 50, "only an empty table is cut");
 }

@@ -171,6 +171,7 @@ impl<K: StateType + Eq> TimerTable<K> {
         let Some(decoder) = RestoreDecoder::<K, i64, ()>::new(file, &descriptor, self.backend)? else {
             return Ok(());
         };
+        self.timers.make_room_for(decoder.entries(range));
         decoder.each(range, |key, hash, time, ()| {
             self.register(key, hash, time);
         })
@@ -200,9 +201,10 @@ impl<K: StateType> FrozenTable for FrozenTimers<K> {
 
     fn write(self: Box<Self>, file: &mut StateFileWriter) {
         let mut section = file.section(&self.descriptor);
-        for entry in self.pages.iter() {
-            let (key, time) = &entry.key;
-            section.entry(key.key_hash(), |out| key.encode(out), |out| time.encode(out), |_| {});
+        for page in self.pages.into_pages() {
+            for ((key, time), ()) in page.iter() {
+                section.entry(key.key_hash(), |out| key.encode(out), |out| time.encode(out), |_| {});
+            }
         }
         section.finish();
     }

@@ -60,6 +60,7 @@ impl<K: StateType + Eq, V: StateType> ValueTable<K, V> {
         let Some(decoder) = RestoreDecoder::<K, (), V>::new(file, &descriptor, self.backend)? else {
             return Ok(());
         };
+        self.table.make_room_for(decoder.entries(range));
         decoder.each(range, |key, hash, (), value| {
             self.put(key, hash, value);
         })
@@ -119,9 +120,10 @@ impl<K: StateType, V: StateType> FrozenTable for FrozenValues<K, V> {
 
     fn write(self: Box<Self>, file: &mut StateFileWriter) {
         let mut section = file.section(&self.descriptor);
-        for entry in self.pages.iter() {
-            let hash = entry.key.key_hash();
-            section.entry(hash, |out| entry.key.encode(out), |_| {}, |out| entry.value.encode(out));
+        for page in self.pages.into_pages() {
+            for (key, value) in page.iter() {
+                section.entry(key.key_hash(), |out| key.encode(out), |_| {}, |out| value.encode(out));
+            }
         }
         section.finish();
     }

@@ -14,6 +14,9 @@ use crate::key_group::{KeyGroup, KeyGroupRange, MaxParallelism};
 /// How a file is called whose name was not given.
 const UNNAMED: &str = "the state file";
 
+/// The smallest entry: three lengths of nothing.
+const ENTRY_BYTES_MIN: u64 = 3;
+
 /// A state file whose header has been checked; blocks are checked when they are read.
 pub struct StateFileReader<'a> {
     file: String,
@@ -89,6 +92,13 @@ impl<'a> StateFileReader<'a> {
     /// How many entries of `state` it has, over all key groups.
     pub fn entries_of(&self, state: &str) -> u64 {
         self.section(state).map_or(0, |section| section.blocks.iter().map(|block| block.entries).sum())
+    }
+
+    /// How many entries of `state` it has in the key groups of `range`: never more than its bytes can hold.
+    pub(super) fn entries_in(&self, state: &str, range: KeyGroupRange) -> usize {
+        let blocks = self.section(state).into_iter().flat_map(|section| &section.blocks);
+        let in_range = blocks.filter(|block| range.contains(block.group));
+        in_range.map(|block| block.entries.min(block.length / ENTRY_BYTES_MIN) as usize).sum()
     }
 
     /// Checks every block.

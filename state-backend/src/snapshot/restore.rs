@@ -116,6 +116,11 @@ impl<'r, 'a, K: StateType, N: StateType, V: StateType> RestoreDecoder<'r, 'a, K,
         }))
     }
 
+    /// How many entries [`Self::each`] will give.
+    pub(crate) fn entries(&self, range: KeyGroupRange) -> usize {
+        self.file.entries_in(self.state, range.intersect(&self.backend.range))
+    }
+
     /// Gives each entry whose key group lies in `range` and in the table's own to `take`, with its key's hash.
     pub(crate) fn each(
         &self,

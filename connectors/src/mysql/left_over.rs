@@ -12,16 +12,16 @@
 //!
 //! Owns: listing and settling. Does not own: what shall be done. Runs on: the I/O side, for tools.
 
-use mysql_async::Value;
 use tidegate_engine::ids::{CheckpointId, JobName, LogId, OperatorUid};
 use tidegate_engine::operator::TransactionScope;
 
+use super::civil::{CivilDate, TimeOfDay};
 use super::ledger::{self, LedgerEntry};
-use super::preflight::TRIAL;
+use super::preflight::{TRIAL, trial_of};
 use super::recover::prepared_branches;
-use super::writer_session::holder_of;
+use super::writer_session::{holder_of, lives};
 use super::xid::{Xid, XidParts, writer_lock};
-use super::{Connection, MysqlError, staging_table};
+use super::{Connection, DateTime, MysqlError, staging_table};
 
 /// What is left over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +56,14 @@ pub struct LeftOver {
     pub since_ms: Option<i64>,
     /// The session of its subtask's writer, or of the start, if it lives: the job may still be at work.
     pub writer_session: Option<u64>,
+}
+
+impl LeftOver {
+    /// Whether it belongs to the database that was asked: a branch without a row in its ledger writes into another database of this server, whose
+    /// ledger has to be told what is decided.
+    pub fn is_of_this_database(&self) -> bool {
+        self.kind != LeftOverKind::Branch || self.target.is_some()
+    }
 }
 
 /// What an operator decides.
@@ -104,19 +112,16 @@ async fn branch(connection: &mut Connection, xid: Xid, parts: XidParts) -> Resul
 
 /// Its name says which session made it and when.
 async fn trial(connection: &mut Connection, xid: Xid) -> Result<LeftOver, MysqlError> {
-    let name = String::from_utf8_lossy(&xid.bqual).into_owned();
-    let (session, ms) = name.split_once('.').unzip();
-    let doing = "looking for the session of a trial branch";
-    let sql = "SELECT ID FROM information_schema.PROCESSLIST WHERE ID = ?";
-    let id = session.and_then(|id| id.parse().ok()).unwrap_or(0);
-    let lives = !connection.rows(doing, sql, vec![Value::UInt(id)]).await?.is_empty();
+    let (session, ms) = trial_of(&xid).unzip();
+    let id = session.unwrap_or(0);
+    let lives = lives(connection, id).await?;
     Ok(LeftOver {
         kind: LeftOverKind::Trial,
         owner: None,
         target: ledger::peek(connection, &xid).await?.map(|(entry, _)| entry.target),
         closed_by: None,
         rows: Some(0),
-        since_ms: ms.and_then(|ms| ms.parse().ok()),
+        since_ms: ms,
         writer_session: lives.then_some(id),
         xid,
     })
@@ -215,7 +220,13 @@ async fn note_rollback(connection: &mut Connection, left: &LeftOver, now_ms: i64
 }
 
 fn decided(connection: &Connection, word: &str, now_ms: i64) -> String {
-    format!("{word} by hand, user {}, at {now_ms} ms", connection.url().user())
+    let (at, user) = (DateTime::from_millis(now_ms), connection.url().user());
+    let TimeOfDay { hour, minute, second, .. } = at.time();
+    let date = at
+        .date()
+        .civil()
+        .map_or_else(String::new, |CivilDate { year, month, day }| format!("{year}-{month:02}-{day:02} "));
+    format!("{word} by hand, user {user}, at {date}{hour:02}:{minute:02}:{second:02} UTC")
 }
 
 /// The scope, where no component was hashed.

@@ -15,6 +15,7 @@ use super::ledger::{self, LedgerEntry};
 use super::recover::prepared_branches;
 use super::sink::Target;
 use super::table_check::check_table;
+use super::writer_session::lives;
 use super::xid::{FORMAT_ID, Xid};
 use super::{Connection, MysqlError, SessionLimits};
 
@@ -24,6 +25,8 @@ const OTHER_SESSIONS: u64 = 2;
 const TRIES: u32 = 60;
 /// Between two looks.
 const TRY_PAUSE: Duration = Duration::from_millis(50);
+/// A trial takes a second or two: one that is older was left by a start that died in it.
+const TRIAL_MS_MAX: i64 = 60_000;
 /// The first part of a trial branch's name. No job is called so: its branches have another number of components.
 pub(crate) const TRIAL: &str = "tidegate-trial";
 
@@ -59,7 +62,7 @@ pub(crate) async fn look_for_xa(
     let warnings = look_for_staging(target, context).await?;
     let mut connection = connect(target, context).await?;
     // Before anything is prepared: whoever may not list branches could not clear this one either.
-    prepared_branches(&mut connection).await?;
+    sweep_trials(&mut connection, context.clock.wall_ms()).await?;
     let (bqual, format_id) = (format!("{}.{}", connection.id(), context.clock.wall_ms()), FORMAT_ID);
     let xid = Xid { gtrid: TRIAL.into(), bqual: bqual.into_bytes(), format_id };
     let prepared = prepare_trial(&mut connection, &xid, &target.spec.name, context).await;
@@ -67,6 +70,30 @@ pub(crate) async fn look_for_xa(
     prepared?;
     find_and_roll_back(target, context, &xid).await?;
     Ok(warnings)
+}
+
+/// Session and time, in milliseconds since 1970, of a trial branch.
+pub(crate) fn trial_of(xid: &Xid) -> Option<(u64, i64)> {
+    let bqual = std::str::from_utf8(&xid.bqual).ok().filter(|_| xid.gtrid == TRIAL.as_bytes())?;
+    let (session, ms) = bqual.split_once('.')?;
+    Some((session.parse().ok()?, ms.parse().ok()?))
+}
+
+/// Rolls back what starts that died in their preflight have left.
+async fn sweep_trials(connection: &mut Connection, now_ms: i64) -> Result<(), MysqlError> {
+    for xid in prepared_branches(connection).await? {
+        let Some((session, ms)) = trial_of(&xid) else { continue };
+        if ms.saturating_add(TRIAL_MS_MAX) > now_ms || lives(connection, session).await? {
+            continue;
+        }
+        let doing = format!("rolling {xid} back, which a start has left");
+        match connection.run(&doing, &format!("XA ROLLBACK {}", xid.sql())).await {
+            Ok(_) => {}
+            Err(error) if error.code() == Some(1397) => {} // another start was quicker
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 async fn connect(target: &Target, context: &PreflightContext) -> Result<Connection, MysqlError> {

@@ -129,3 +129,9 @@ pub(crate) async fn end_older_writers(
     }
     Ok(ended)
 }
+/// Whether a session lives, as far as this user may see: without the right PROCESS, its own ones.
+pub(crate) async fn lives(connection: &mut Connection, session: u64) -> Result<bool, MysqlError> {
+    let sql = "SELECT ID FROM information_schema.PROCESSLIST WHERE ID = ?";
+    let found = connection.rows("looking for a session", sql, vec![Value::UInt(session)]).await?;
+    Ok(!found.is_empty())
+}

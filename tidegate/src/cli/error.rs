@@ -122,6 +122,25 @@ pub(crate) enum CliError {
         /// As given.
         xid: String,
     },
+    /// A name that no left-over transaction has.
+    #[cfg(feature = "mysql")]
+    #[error(
+        "nothing is left of a job {job:?}\n  help: `tidegate xa list` shows what is left, and whose it is"
+    )]
+    NothingOfJob {
+        /// As given.
+        job: String,
+    },
+    /// A branch that is not this database's.
+    #[cfg(feature = "mysql")]
+    #[error(
+        "{xid} writes into another database of this server: its row is not in tidegate_ledger here\n  \
+         help: name that database in the address, so that its ledger has the decision; --yes settles it without"
+    )]
+    OtherDatabase {
+        /// As given.
+        xid: String,
+    },
     /// No runtime.
     #[error("the I/O runtime cannot be made")]
     Runtime(#[source] io::Error),
@@ -143,7 +162,7 @@ impl CliError {
                 | StorageError::FeatureMissing { .. },
             ) => 2,
             #[cfg(feature = "mysql")]
-            Self::NoSuchBranch { .. } => 2,
+            Self::NoSuchBranch { .. } | Self::NothingOfJob { .. } | Self::OtherDatabase { .. } => 2,
             _ => 1,
         }
     }

@@ -55,13 +55,13 @@ struct SettleArgs {
     /// A branch or staging table, as `tidegate xa list` names it; may be given several times.
     #[arg(long, value_name = "XID", required_unless_present = "all")]
     xid: Vec<String>,
-    /// All of them; of `commit`: every branch of a job.
+    /// All of this database, of every job; of `commit`: every branch. Branches of other databases of the server stay.
     #[arg(long, conflicts_with = "xid", requires = "yes")]
     all: bool,
     /// With --all: of this job only.
     #[arg(long, requires = "all")]
     job: Option<String>,
-    /// With --all: yes, all of them.
+    /// Yes, all of them; or, with --xid, also a branch that writes into another database, whose ledger then does not learn of it.
     #[arg(long)]
     yes: bool,
 }
@@ -137,11 +137,26 @@ fn chosen<'a>(
         };
         let can_be =
             |left: &LeftOver| decision == HandDecision::RollBack || left.kind == LeftOverKind::Branch;
-        return Ok(found.iter().filter(|left| of_job(left) && can_be(left)).collect());
+        let meant: Vec<_> = found.iter().filter(|left| of_job(left) && can_be(left)).collect();
+        let here: Vec<_> = meant.iter().copied().filter(|left| left.is_of_this_database()).collect();
+        if here.len() < meant.len() {
+            let others = counted((meant.len() - here.len()) as u64, "transaction");
+            eprintln!(
+                "{others} of other databases of this server left alone: name that database in the address"
+            );
+        }
+        return match (&args.job, meant.is_empty()) {
+            (Some(job), true) => Err(CliError::NothingOfJob { job: job.clone() }),
+            _ => Ok(here),
+        };
     }
     let find = |xid: &String| {
         let there = found.iter().find(|left| left.xid.to_string() == *xid);
-        there.ok_or_else(|| CliError::NoSuchBranch { xid: xid.clone() })
+        let left = there.ok_or_else(|| CliError::NoSuchBranch { xid: xid.clone() })?;
+        match left.is_of_this_database() || args.yes {
+            true => Ok(left),
+            false => Err(CliError::OtherDatabase { xid: xid.clone() }),
+        }
     };
     args.xid.iter().map(find).collect()
 }
@@ -204,7 +219,11 @@ fn shown(found: &[LeftOver], now_ms: i64) -> String {
             number(owner.map(|o| u64::from(o.subtask))),
             number(owner.map(|o| o.attempt.0)),
             number(left.closed_by.map(|id| id.0)),
-            staging_table.or(left.target.as_ref()).map_or_else(dash, Clone::clone),
+            match staging_table.or(left.target.as_ref()) {
+                Some(table) => table.clone(),
+                None if left.is_of_this_database() => dash(),
+                None => "(another database)".to_owned(),
+            },
             number(left.rows),
             left.since_ms.map_or_else(dash, moment),
             left.since_ms.map_or_else(dash, age),

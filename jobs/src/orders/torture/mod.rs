@@ -72,10 +72,11 @@ const SHARES_LEFT: u64 = 4;
 pub(crate) fn torture(args: &TortureArgs) -> Result<ExitCode, TortureError> {
     let folder = WorkFolder::fresh(&args.dir, "torture")?;
     let orders = write_input(args, &folder)?;
+    // The tables first: a call that they refuse has filled no topic.
+    ground::empty(&sink_of(args, &folder), args.partitions, args.force)?;
     if let Some(source) = &args.source {
         ground::fill(source, &folder.input(), partitions(args), args.force)?;
     }
-    ground::empty(&sink_of(args, &folder), args.partitions, args.force)?;
     match args.bad_restart() {
         None => exactly_once(args, &folder, orders),
         Some(restart) => control_group(args, restart, &folder, orders),

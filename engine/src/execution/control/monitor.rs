@@ -60,7 +60,9 @@ impl JobMonitor {
                 self.status.records_read = *records_read;
                 self.status.prepared = *prepared;
             }
-            ExecutionNotice::Master(MasterNotice::Recovered { .. } | MasterNotice::AllEnded) => {}
+            ExecutionNotice::Master(
+                MasterNotice::Recovered { .. } | MasterNotice::TransactionGivenUp(_) | MasterNotice::AllEnded,
+            ) => {}
             ExecutionNotice::RepeatedOutput(_) => {}
             ExecutionNotice::Restarting { cause, .. } => {
                 self.status.last_failure = Some(cause.clone());

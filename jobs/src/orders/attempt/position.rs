@@ -55,6 +55,7 @@ impl Position {
             RunEvent::CheckpointFailed { .. }
             | RunEvent::Restarting { .. }
             | RunEvent::RepeatedOutput { .. }
+            | RunEvent::GivenUp { .. }
             | RunEvent::Failed { .. } => {}
         }
     }

@@ -76,6 +76,7 @@ impl Timeline {
             RunEvent::Finished { .. } => Moment::Finished,
             RunEvent::Restarting { .. }
             | RunEvent::RepeatedOutput { .. }
+            | RunEvent::GivenUp { .. }
             | RunEvent::Canceled { .. }
             | RunEvent::Failed { .. } => return,
         };

@@ -10,6 +10,9 @@ use std::process::{Command, Output};
 
 use tidegate_connectors::file::FileSource;
 use tidegate_engine::api::Source;
+use tidegate_engine::checkpoint::commit_log::{LogClient, NonceSource};
+use tidegate_engine::io::TokioIo;
+use tidegate_state::CheckpointStorage;
 
 const NUMBERS: u64 = 20_000;
 const SIGKILL: i32 = 9;
@@ -174,6 +177,38 @@ fn a_pending_file_removed_by_hand_is_lost_and_named_with_its_range() {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
     assert!(finished(folder.path()).is_empty(), "the other parts of that transaction are not published");
+}
+
+#[test]
+fn a_lost_transaction_that_was_given_up_is_missing_whole_and_the_job_goes_on_without_it() {
+    let folder = tempfile::tempdir().unwrap();
+    dies(folder.path(), 1, "file_sink.link.before:1");
+    let first_epoch = |path: &PathBuf| path.to_str().unwrap().contains("/1~0~0~");
+    let pending: Vec<_> = staged(folder.path()).into_iter().filter(first_epoch).collect();
+    assert!(pending.len() > 1, "several parts: {pending:?}");
+    std::fs::remove_file(&pending[0]).unwrap();
+    let text = String::from_utf8(run(folder.path(), 1, None).stderr).unwrap();
+    let command = text.split_once("tidegate txn forget FOLDER '").unwrap().1;
+    let name = command.split_once('\'').unwrap().0;
+    forget(folder.path(), name);
+    // Said once, it holds for each start until a checkpoint follows.
+    dies(folder.path(), 1, "sink.recover.after:1");
+    let end = run(folder.path(), 2, None);
+    assert!(end.status.success(), "{}", String::from_utf8_lossy(&end.stderr));
+    let numbers = finished(folder.path());
+    let first = numbers[0];
+    assert!(first > 0 && first < NUMBERS / 2, "the records of one checkpoint are missing: up to {first}");
+    assert_eq!(numbers, (first..NUMBERS).collect::<Vec<_>>(), "and no others");
+    assert_eq!(staged(folder.path()), Vec::<PathBuf>::new(), "its other parts are removed");
+}
+
+fn forget(folder: &Path, name: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let storage = CheckpointStorage::open(folder.join("checkpoints").to_str().unwrap()).unwrap();
+        let log = LogClient::open_existing(storage, TokioIo::shared(runtime.handle().clone())).await.unwrap();
+        log.forget(name, &mut NonceSource::new(0x0f0e_9e77)).await.unwrap();
+    });
 }
 
 #[test]

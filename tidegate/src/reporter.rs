@@ -102,6 +102,13 @@ impl<'a> Reporter<'a> {
     fn master_notice(&mut self, notice: &MasterNotice) {
         match notice {
             MasterNotice::Recovered { committed, rolled_back } => self.recovered(*committed, *rolled_back),
+            MasterNotice::TransactionGivenUp(lost) => self.say(&RunEvent::GivenUp {
+                transaction: lost.name.to_string(),
+                sink: lost.name.scope.uid.to_string(),
+                after: lost.name.opened_after.0,
+                up_to: lost.closed_by.0,
+                reason: lost.reason.clone(),
+            }),
             MasterNotice::CheckpointCompleted(stats) | MasterNotice::CheckpointFailed(stats) => {
                 self.checkpoint(stats);
             }

@@ -34,6 +34,20 @@ pub enum RunEvent {
         /// Transactions of earlier attempts that recovery rolled back.
         rolled_back: u64,
     },
+    /// A transaction that the restored checkpoint lists is lost, and the job goes on without its records, as somebody had decided
+    /// (`tidegate txn forget`). Said before `started`.
+    GivenUp {
+        /// Its name.
+        transaction: String,
+        /// The sink.
+        sink: String,
+        /// The records that are missing in the output were read after this checkpoint.
+        after: u64,
+        /// And up to this one.
+        up_to: u64,
+        /// What the server says.
+        reason: String,
+    },
     /// Where the job stands; a few times a second.
     Progress {
         /// Records read so far, those before the restored checkpoint included.

@@ -13,6 +13,8 @@ pub mod committer_decisions;
 #[cfg(feature = "rdkafka")]
 mod config;
 #[cfg(feature = "rdkafka")]
+mod group_positions;
+#[cfg(feature = "rdkafka")]
 mod sink;
 #[cfg(feature = "rdkafka")]
 mod source;

@@ -19,6 +19,7 @@ use crate::operator::inline_sink::InlineSinkStage;
 use crate::operator::keyed_process::{KeyedFunction, KeyedParts, KeyedProcess};
 use crate::operator::plain_sink::PlainSinkStage;
 use crate::operator::process_function::{FUNCTION_STATE, ProcessFunction, RunFunction};
+use crate::operator::sink_io::ToRecover;
 use crate::operator::sink_operator::{COMMITTABLES, SinkStage, StoredCommittable};
 use crate::operator::{Chained, Operator, Stage};
 use crate::taskworker::restore::StateCheck;
@@ -175,7 +176,8 @@ impl<S: TwoPhaseSink> BuildStage<S::Record> for TwoPhaseSinkStage<S> {
         // What an entry says is committed is not asked again: the server may have forgotten it since.
         let committed = cx.restored.committed_up_to(&self.uid);
         let listed = stored.into_iter().map(Prepared::<S::Committable>::from);
-        let restored: Vec<_> = listed.filter(|p| p.closed_by > committed).collect();
+        let listed = listed.filter(|p| p.closed_by > committed).collect();
+        let restored = ToRecover { listed, forgotten: cx.restored.forgotten(&self.uid) };
         let context = TwoPhaseContext {
             connector: cx.connector.clone(),
             subtask: cx.subtask,

@@ -17,5 +17,5 @@ pub use preflight::{Preflight, PreflightContext, PreflightResult};
 pub use sink::{Committer, Prepared, Sink, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter, Writer};
 pub use source::{
     AnyEnumerator, AnyFound, Assignment, ConnectorContext, ConnectorError, ErasedEnumerator, ReadStatus,
-    Source, SourceOutput, SplitEnumerator, SplitReader,
+    Source, SourceOutput, SourcePosition, SplitEnumerator, SplitReader,
 };

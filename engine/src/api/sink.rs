@@ -8,7 +8,7 @@ use std::future::Future;
 use tidegate_state::StateType;
 
 use crate::api::preflight::{PreflightContext, PreflightResult};
-use crate::api::source::{ConnectorContext, ConnectorError};
+use crate::api::source::{ConnectorContext, ConnectorError, SourcePosition};
 use crate::clock::Moment;
 use crate::element::Batch;
 use crate::ids::AttemptId;
@@ -139,6 +139,12 @@ pub trait TwoPhaseSink: Clone + Send + 'static {
         false
     }
 
+    /// Whether its writers want to know where the source stands, if one is in front of them in the same subtask (see
+    /// [`TwoPhaseWriter::position`]).
+    fn takes_position(&self) -> bool {
+        false
+    }
+
     /// Opens the committer of one subtask. It is opened first, for recovery.
     fn open_committer(
         &self,
@@ -172,6 +178,10 @@ pub trait TwoPhaseWriter: Send + 'static {
 
     /// Tells which checkpoint's barrier closes the transaction that is prepared next, for servers that have to keep it.
     fn closing(&mut self, _barrier: crate::ids::CheckpointId) {}
+
+    /// Tells where the source of the same subtask stood at the barrier that closes the transaction prepared next: behind the records of
+    /// that transaction, and before those of the next one.
+    fn position(&mut self, _position: SourcePosition) {}
 
     /// Flushes and prepares the open transaction: afterwards it survives this process and can be committed by another one.
     /// `None` if no record was written since the last time (an epoch without records makes no committable).

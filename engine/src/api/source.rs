@@ -11,6 +11,7 @@
 use std::any::Any;
 use std::fmt::Display;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_state::{StateType, decode_list, encode_list};
@@ -261,6 +262,10 @@ impl<T> SourceOutput<T> {
     }
 }
 
+/// Where a reader stands at a barrier, for a sink behind it in the same subtask that keeps such positions inside its transactions. Its
+/// type is between the two connectors.
+pub type SourcePosition = Arc<dyn Any + Send + Sync>;
+
 /// Reads splits; slot side of a source.
 pub trait SplitReader: 'static {
     /// What it emits.
@@ -292,6 +297,13 @@ pub trait SplitReader: 'static {
     /// Whether it tells which records come from which split (see [`SourceOutput::wants_splits`]).
     fn tells_splits(&self) -> bool {
         false
+    }
+
+    /// What [`Self::snapshot`] gave just now, for a sink of the same subtask that wants it ([`crate::api::TwoPhaseSink::takes_position`]).
+    /// Asked only if there is one; [`Self::note_snapshot`] is not called then, since the sink tells the outside. Restores never read
+    /// it.
+    fn position(&self) -> Option<SourcePosition> {
+        None
     }
 
     /// What [`Self::snapshot`] gave just now is the reader's part of checkpoint `id`.

@@ -22,6 +22,8 @@ mod client;
 mod decide;
 mod entry;
 mod error;
+mod forget;
+mod forget_error;
 mod gaps;
 mod identity;
 mod listing;
@@ -31,6 +33,8 @@ mod store;
 
 #[cfg(test)]
 mod client_tests;
+#[cfg(test)]
+mod forget_tests;
 #[cfg(test)]
 mod schedule_tests;
 
@@ -43,6 +47,8 @@ pub(crate) use entry::sealed;
 pub use entry::{ClaimBase, EntryBody, LogEntry, Nonce, NonceSource, entry_in, read_entry};
 pub(crate) use entry::{FOLDER, number_in, path_of};
 pub use error::LogError;
+pub use forget::Forgotten;
+pub use forget_error::ForgetError;
 pub use gaps::{Gap, Witness};
 pub use identity::{IDENTITY_PATH, read_identity};
 pub use listing::{Listing, RestorePoint};

@@ -146,6 +146,7 @@ async fn claim_stands(
         _ => read_before,
     };
     let restored = restored.with_committed(claimed.committed.clone());
+    let restored = restored.with_forgotten(claimed.forgotten.clone());
     Ok(Started { claimed, restored, log, notes })
 }
 

@@ -249,6 +249,10 @@ impl<In: 'static, Out: Clone + 'static, Op: Operator<In, Out>> AnyStage for Chai
         }
     }
 
+    fn takes_position(&self) -> bool {
+        self.next.stages.iter().any(|stage| stage.takes_position())
+    }
+
     fn note_splits(&mut self, notes: &SplitNotes, cx: &mut StageContext) -> bool {
         debug_assert!(matches!(self.in_hand, InHand::Nothing), "notes came before the last element was done");
         match self.op.split_hearing() {

@@ -14,6 +14,7 @@ pub mod filter;
 pub mod flat_map;
 pub mod inline_sink;
 pub mod keyed_process;
+pub mod listed_transaction;
 pub mod map;
 pub mod pipe;
 pub mod plain_sink;
@@ -25,6 +26,7 @@ pub mod transaction;
 pub mod watermarks;
 
 pub use chained::{Chained, Downstream};
+pub use listed_transaction::ListedTransaction;
 pub use transaction::{CommitOutcome, LostTransaction, TransactionName, TransactionScope};
 
 use std::sync::Arc;
@@ -32,6 +34,7 @@ use std::time::Duration;
 
 use tidegate_state::{FrozenTable, KeyGroupRange, MaxParallelism, Redistribution};
 
+use crate::api::SourcePosition;
 use crate::clock::Moment;
 use crate::element::{Batch, CheckpointBarrier, EventTime, SplitNotes, StreamStatus};
 use crate::error::JobError;
@@ -97,6 +100,8 @@ pub struct StageContext {
     pub records_written: u64,
     /// The operator whose code runs now: a panic is reported with its name.
     pub operator: Arc<str>,
+    /// During a snapshot: where the source of this subtask stands, if a sink wants to know.
+    pub source_position: Option<SourcePosition>,
 }
 
 impl StageContext {
@@ -110,6 +115,7 @@ impl StageContext {
             events: Vec::new(),
             records_written: 0,
             operator: Arc::from(""),
+            source_position: None,
         }
     }
 
@@ -227,6 +233,11 @@ pub trait AnyStage {
 
     /// Whether an operator of the chain wants to know about a source's splits.
     fn hears_splits(&self) -> bool {
+        false
+    }
+
+    /// Whether a sink of the chain wants to know where its source stands at a barrier.
+    fn takes_position(&self) -> bool {
         false
     }
 

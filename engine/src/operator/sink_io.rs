@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 use super::commit_driver::{owned, to_roll_back};
 use super::transaction::{CommitOutcome, TransactionName};
 use crate::api::{
-    Committer, ConnectorContext, ConnectorError, Prepared, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter,
+    Committer, ConnectorContext, ConnectorError, Prepared, SourcePosition, TwoPhaseContext, TwoPhaseSink,
+    TwoPhaseWriter,
 };
 use crate::element::Batch;
 use crate::ids::CheckpointId;
@@ -29,8 +30,8 @@ pub const EVENTS_MAX: usize = 64;
 pub enum WriterCommand<T> {
     /// Write into the open transaction, opening it under this name if need be.
     Write(TransactionName, Batch<T>),
-    /// Prepare what was written since the last time.
-    Prepare(CheckpointId),
+    /// Prepare what was written since the last time; the source in front stands there.
+    Prepare(CheckpointId, Option<SourcePosition>),
     /// Throw the open transaction away.
     Discard,
 }
@@ -68,8 +69,19 @@ pub enum SinkEvent<C> {
     RolledBack,
     /// A restored transaction is gone.
     LostAtRecovery(super::LostTransaction),
+    /// A restored transaction is gone, and somebody had decided to go on without it.
+    GivenUp(super::LostTransaction),
     /// The connector failed.
     Failed(ConnectorError),
+}
+
+/// What a sink's recovery has to settle.
+#[derive(Debug)]
+pub struct ToRecover<C> {
+    /// The union of what all subtasks listed.
+    pub listed: Vec<Prepared<C>>,
+    /// Transactions that somebody decided to go on without, should they be lost.
+    pub forgotten: Vec<TransactionName>,
 }
 
 /// The slot is gone: the future ends.
@@ -156,9 +168,12 @@ async fn write_loop<S: TwoPhaseSink>(
                 writer.write(&name, batch).await?;
                 fault_point!("sink.write.after");
             }
-            WriterCommand::Prepare(id) => {
+            WriterCommand::Prepare(id, position) => {
                 fault_point!("sink.prepare.before");
                 writer.closing(id);
+                if let Some(position) = position {
+                    writer.position(position);
+                }
                 let committable = writer.prepare().await?;
                 fault_point!("sink.prepare.after");
                 events.send(SinkEvent::Prepared(id, committable)).await?;
@@ -175,7 +190,7 @@ async fn write_loop<S: TwoPhaseSink>(
 /// Recovers, then runs the committer until the slot goes away or the connector fails.
 pub async fn run_committer<S: TwoPhaseSink>(
     sink: S,
-    restored: Vec<Prepared<S::Committable>>,
+    restored: ToRecover<S::Committable>,
     mut commands: mpsc::Receiver<CommitterCommand<S::Committable>>,
     events: EventSender<S::Committable>,
 ) {
@@ -191,7 +206,7 @@ pub async fn run_committer<S: TwoPhaseSink>(
 
 async fn commit_loop<S: TwoPhaseSink>(
     sink: S,
-    restored: Vec<Prepared<S::Committable>>,
+    restored: ToRecover<S::Committable>,
     commands: &mut mpsc::Receiver<CommitterCommand<S::Committable>>,
     events: &EventSender<S::Committable>,
 ) -> Result<(), Stop> {
@@ -227,16 +242,17 @@ async fn commit_loop<S: TwoPhaseSink>(
 /// Recovery in the order of law 6: listed ones first, then the sweep; the writer opens after that.
 async fn recover<C: Committer>(
     committer: &mut C,
-    restored: Vec<Prepared<C::Committable>>,
+    restored: ToRecover<C::Committable>,
     events: &EventSender<C::Committable>,
 ) -> Result<(), Stop> {
+    let ToRecover { mut listed, forgotten } = restored;
     fault_point!("sink.recover.before");
     let context = &events.context;
     refuse_if_ahead(committer, context).await?;
     if mutation::on(Mutation::SweepBeforeCommit) {
         sweep(committer, &[], events).await?;
     }
-    let mine = owned(&restored, context.subtask, context.parallelism);
+    let mine = owned(&listed, context.subtask, context.parallelism);
     let mut committed = 0;
     for (index, item) in mine.iter().enumerate() {
         if index > 0 {
@@ -246,12 +262,18 @@ async fn recover<C: Committer>(
             CommitOutcome::Committed => committed += 1,
             CommitOutcome::Lost { reason } => {
                 let (name, closed_by) = (item.name.clone(), item.closed_by);
-                return Err(Stop::Lost(super::LostTransaction { name, closed_by, reason }));
+                let lost = super::LostTransaction { name, closed_by, reason };
+                if !forgotten.contains(&lost.name) {
+                    return Err(Stop::Lost(lost));
+                }
+                // What the server may still have of it is a left-over now.
+                listed.retain(|other| other.name != lost.name);
+                events.send(SinkEvent::GivenUp(lost)).await?;
             }
             CommitOutcome::AlreadyCommitted | CommitOutcome::RetryAfter { .. } => {}
         }
     }
-    let listed: Vec<TransactionName> = restored.into_iter().map(|p| p.name).collect();
+    let listed: Vec<TransactionName> = listed.into_iter().map(|p| p.name).collect();
     let rolled_back = sweep(committer, &listed, events).await?;
     fault_point!("sink.recover.after");
     events.send(SinkEvent::Recovered { committed, rolled_back }).await?;

@@ -16,8 +16,8 @@ use tokio::sync::mpsc;
 
 use super::commit_driver::CommitDriver;
 use super::sink_io::{
-    COMMANDS_MAX, CommitterCommand, EVENTS_MAX, EventSender, SinkEvent, WriterCommand, run_committer,
-    run_writer,
+    COMMANDS_MAX, CommitterCommand, EVENTS_MAX, EventSender, SinkEvent, ToRecover, WriterCommand,
+    run_committer, run_writer,
 };
 use super::transaction::{CommitOutcome, TransactionName, TransactionScope};
 use super::{AnyStage, Flow, OperatorPart, Stage, StageContext, StageControl, StageElement, StageStatus};
@@ -129,12 +129,12 @@ impl<S: TwoPhaseSink> std::fmt::Debug for SinkStage<S> {
 }
 
 impl<S: TwoPhaseSink> SinkStage<S> {
-    /// Starts recovery: `restored` is the union of what all subtasks listed.
+    /// Starts recovery.
     pub fn start(
         name: Arc<str>,
         sink: S,
         context: TwoPhaseContext,
-        restored: Vec<Prepared<S::Committable>>,
+        restored: ToRecover<S::Committable>,
         places: usize,
     ) -> Self {
         let (writer, writer_rx) = mpsc::channel(COMMANDS_MAX);
@@ -239,6 +239,7 @@ impl<S: TwoPhaseSink> SinkStage<S> {
             }
             SinkEvent::Discarded => self.discarded = true,
             SinkEvent::RolledBack => self.rolling_back = false,
+            SinkEvent::GivenUp(lost) => cx.events.push(TaskEvent::TransactionGivenUp(Box::new(lost))),
             SinkEvent::LostAtRecovery(lost) => return Err(TaskFailure::Lost(Box::new(lost))),
             SinkEvent::Failed(error) => return Err(self.failure(&error)),
         }
@@ -303,7 +304,7 @@ impl<S: TwoPhaseSink> SinkStage<S> {
         match self.phase {
             Phase::Running => {
                 self.in_hand = None;
-                self.to_writer.retain(|c| matches!(c, WriterCommand::Prepare(_)));
+                self.to_writer.retain(|c| matches!(c, WriterCommand::Prepare(..)));
                 self.to_writer.push_back(WriterCommand::Discard);
                 self.phase = Phase::Settling;
             }
@@ -397,7 +398,8 @@ impl<S: TwoPhaseSink> AnyStage for SinkStage<S> {
         self.barriers_seen.push_back((barrier.id, self.last_barrier));
         self.last_barrier = barrier.id;
         self.prepares_in_flight += 1;
-        self.to_writer.push_back(WriterCommand::Prepare(barrier.id));
+        let position = cx.source_position.clone().filter(|_| self.sink.takes_position());
+        self.to_writer.push_back(WriterCommand::Prepare(barrier.id, position));
         if self.phase != Phase::Recovering {
             self.flush_commands();
         }
@@ -439,6 +441,10 @@ impl<S: TwoPhaseSink> AnyStage for SinkStage<S> {
         self.step_cancel();
         self.flush_commands();
         Ok(any)
+    }
+
+    fn takes_position(&self) -> bool {
+        self.sink.takes_position()
     }
 
     fn status(&self) -> StageStatus {

@@ -98,7 +98,9 @@ pub enum CommitOutcome {
 #[error(
     "transaction lost: {name} (closed by checkpoint {closed_by}): {reason}\n  \
      records of \"{}\" after checkpoint {} up to checkpoint {closed_by} are not in the output\n  \
-     help: find out who rolled it back, or whether the output was moved; `--restore none` begins anew, in addition to what is there",
+     help: find out who rolled it back, or whether the output was moved. To go on without these records, put that decision into the log:\n    \
+     tidegate txn forget FOLDER '{name}'\n  \
+     (FOLDER is the checkpoint folder); `--restore none` begins anew, in addition to what is there",
     name.scope.uid, name.opened_after
 )]
 pub struct LostTransaction {

@@ -169,6 +169,7 @@ fn may_be_lost(packet: &Packet) -> bool {
             | TaskEvent::Progress { .. } => true,
             TaskEvent::Recovered
             | TaskEvent::TransactionsRecovered { .. }
+            | TaskEvent::TransactionGivenUp(_)
             | TaskEvent::Ended
             | TaskEvent::Finished
             | TaskEvent::Canceled

@@ -55,6 +55,8 @@ impl Simulation<'_> {
                 self.excused.clear();
                 self.striker.note_all_ended(self.report.steps);
             }
+            // Nobody decides here to go on without one.
+            ExecutionNotice::Master(MasterNotice::TransactionGivenUp(lost)) => return Err(lost.to_string()),
             ExecutionNotice::Master(MasterNotice::Progress { .. } | MasterNotice::Committed { .. }) => {}
             ExecutionNotice::RepeatedOutput(_) => {}
             ExecutionNotice::Restarting { cause, after } => {

@@ -64,7 +64,7 @@ impl<T: 'static> Head for GateHead<T> {
         Ok(taken)
     }
 
-    fn freeze(&mut self, _barrier: &CheckpointBarrier) -> Option<OperatorPart> {
+    fn freeze(&mut self, _barrier: &CheckpointBarrier, _cx: &mut StageContext) -> Option<OperatorPart> {
         None
     }
 

@@ -42,8 +42,8 @@ pub trait Head {
     /// The failure of a source.
     fn take_input(&mut self, cx: &mut StageContext) -> Result<Taken, TaskFailure>;
 
-    /// The head's own part of a snapshot: a source's splits.
-    fn freeze(&mut self, barrier: &CheckpointBarrier) -> Option<OperatorPart>;
+    /// The head's own part of a snapshot: a source's splits. Tells the chain where it stands, if that wants to know.
+    fn freeze(&mut self, barrier: &CheckpointBarrier, cx: &mut StageContext) -> Option<OperatorPart>;
 
     /// Mail for a source, in the order of its numbers.
     ///

@@ -105,6 +105,8 @@ pub enum TaskEvent {
         /// Left-overs that were rolled back.
         rolled_back: u32,
     },
+    /// A sink's recovery goes on without this transaction, as somebody had decided.
+    TransactionGivenUp(Box<LostTransaction>),
     /// The subtask has forwarded `EndOfData`.
     Ended,
     /// After [`MailBody::Finish`]: nothing is left to do.

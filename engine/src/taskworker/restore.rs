@@ -17,6 +17,7 @@ use tidegate_state::{
 use crate::checkpoint::manifest::{KeyedStateHandle, Manifest, OperatorState, StateBlob};
 use crate::ids::{AttemptId, CheckpointId, OperatorUid};
 use crate::jobmanager::plan::JobPlan;
+use crate::operator::TransactionName;
 
 pub use super::restore_error::RestoreError;
 
@@ -33,6 +34,8 @@ pub struct Restored {
     operators: BTreeMap<OperatorUid, RestoredOperator>,
     /// For each sink: everything up to this checkpoint is known to be committed and is not asked again (law 5).
     committed: Vec<(OperatorUid, CheckpointId)>,
+    /// Transactions that somebody decided to go on without, should they be lost.
+    forgotten: Vec<TransactionName>,
 }
 
 /// State of one operator over all its old subtasks.
@@ -56,7 +59,7 @@ pub async fn load(storage: &CheckpointStorage, manifest: &Manifest) -> Result<Re
         fault_point!("restore.read.after");
     }
     let (checkpoint, attempt) = (manifest.checkpoint, manifest.attempt);
-    Ok(Restored { checkpoint, attempt, operators, committed: Vec::new() })
+    Ok(Restored { checkpoint, attempt, operators, committed: Vec::new(), forgotten: Vec::new() })
 }
 
 async fn load_operator(
@@ -105,6 +108,17 @@ impl Restored {
     #[must_use]
     pub fn with_committed(self, committed: Vec<(OperatorUid, CheckpointId)>) -> Self {
         Self { committed, ..self }
+    }
+
+    /// Adds what the log says about transactions that may be lost.
+    #[must_use]
+    pub fn with_forgotten(self, forgotten: Vec<TransactionName>) -> Self {
+        Self { forgotten, ..self }
+    }
+
+    /// Transactions of `uid` that somebody decided to go on without, should they be lost.
+    pub fn forgotten(&self, uid: &OperatorUid) -> Vec<TransactionName> {
+        self.forgotten.iter().filter(|name| name.scope.uid == *uid).cloned().collect()
     }
 
     /// Everything of `uid` up to this checkpoint is known to be committed.

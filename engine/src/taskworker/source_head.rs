@@ -34,6 +34,8 @@ pub struct SourceHead<R: SplitReader> {
     records_in: u64,
     /// Somebody in the chain makes watermarks of each split.
     hears_splits: bool,
+    /// A sink of the chain wants to know where the reader stands at a barrier.
+    takes_position: bool,
     /// The last poll brought nothing.
     waited: bool,
 }
@@ -48,7 +50,7 @@ impl<R: SplitReader> SourceHead<R> {
     /// Puts `chain` behind `reader`, which has its restored splits already.
     pub fn new(name: Arc<str>, uid: OperatorUid, reader: R, chain: Box<dyn Stage<R::Record>>) -> Self {
         let records_in = reader.restored_records();
-        let hears_splits = chain.hears_splits();
+        let (hears_splits, takes_position) = (chain.hears_splits(), chain.takes_position());
         Self {
             name,
             uid,
@@ -60,6 +62,7 @@ impl<R: SplitReader> SourceHead<R> {
             ended: false,
             records_in,
             hears_splits,
+            takes_position,
             waited: false,
         }
     }
@@ -188,10 +191,13 @@ impl<R: SplitReader> Head for SourceHead<R> {
         }
     }
 
-    fn freeze(&mut self, barrier: &CheckpointBarrier) -> Option<OperatorPart> {
+    fn freeze(&mut self, barrier: &CheckpointBarrier, cx: &mut StageContext) -> Option<OperatorPart> {
         fault_point!("source.snapshot.before");
         let splits = encode_list(&self.reader.snapshot());
-        self.reader.note_snapshot(barrier.id);
+        cx.source_position = if self.takes_position { self.reader.position() } else { None };
+        if cx.source_position.is_none() {
+            self.reader.note_snapshot(barrier.id);
+        }
         fault_point!("source.snapshot.after");
         let lists = vec![(SPLITS.to_owned(), Redistribution::Split, splits)];
         Some(OperatorPart { uid: self.uid.clone(), keyed: None, lists, ended: false, comes_later: false })

@@ -267,8 +267,9 @@ impl Subtask {
         let aligned = self.clock.now();
         self.notify_complete(barrier.newest_completed)?;
         fault_point!("snapshot.freeze.before");
-        let mut parts: Vec<OperatorPart> = self.head.freeze(barrier).into_iter().collect();
+        let mut parts: Vec<OperatorPart> = self.head.freeze(barrier, &mut self.cx).into_iter().collect();
         self.head.chain().snapshot(barrier, &mut parts, &mut self.cx)?;
+        self.cx.source_position = None;
         fault_point!("snapshot.freeze.after");
         let first = self.first_barrier.take().unwrap_or(aligned);
         let times = BarrierTimes { step: self.cx.now, first, aligned, frozen: self.clock.now() };

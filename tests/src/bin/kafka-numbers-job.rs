@@ -2,13 +2,13 @@
 //!
 //! Owns: the job. Does not own: what is done to it. Runs on: a process of its own.
 
-use tidegate::connectors::kafka::KafkaSink;
+use tidegate::connectors::kafka::{KafkaSink, KafkaSource, StoppingOffsets};
 use tidegate::prelude::*;
 
 /// Writes numbers into a topic.
 #[derive(Debug, Args)]
 struct Numbers {
-    /// How many.
+    /// How many, if they are not read from a topic.
     #[arg(long)]
     count: u64,
     /// At most so many a second.
@@ -20,12 +20,21 @@ struct Numbers {
     /// The topic.
     #[arg(long)]
     topic: String,
+    /// Reads them from this topic, to its end, for a group of the same name.
+    #[arg(long)]
+    from: Option<String>,
 }
 
 fn build(env: &StreamEnvironment, args: &Numbers) -> Result<()> {
-    let source = Datagen::new(|index| index).bounded(args.count).rate_per_second(args.rate);
     let sink = KafkaSink::<u64>::json(&args.kafka, &args.topic).key(|number| number.to_string());
-    env.source("numbers", source).sink("numbers_topic", sink);
+    if let Some(from) = &args.from {
+        let source = KafkaSource::<u64>::json(&args.kafka, from).group(from).bounded(StoppingOffsets::Latest);
+        let source = source.rate_per_second(args.rate);
+        env.source("numbers", source).sink("numbers_topic", sink.source_offsets());
+    } else {
+        let source = Datagen::new(|index| index).bounded(args.count).rate_per_second(args.rate);
+        env.source("numbers", source).sink("numbers_topic", sink);
+    }
     Ok(())
 }
 

@@ -203,7 +203,8 @@ impl Replay {
                 let (group, topic) = (self.own(&group), Arc::clone(&self.topic));
                 let (id, producer, _) = self.producers[&producer].clone();
                 self.wire.add_offsets(&id, producer, &group).await.unwrap();
-                self.wire.commit_offset(&id, producer, &group, &topic, offset).await.unwrap();
+                let offsets = BTreeMap::from([(0, i64::try_from(offset).unwrap())]);
+                self.wire.commit_offsets(&id, producer, &group, &topic, &offsets).await.unwrap();
             }
             Step::End { producer, commit, version, id, epoch_plus, producer_id_plus, expect } => {
                 let (own, mut producer, _) = self.producers[&producer].clone();

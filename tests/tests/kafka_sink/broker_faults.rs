@@ -2,15 +2,20 @@
 
 use std::time::Duration;
 
+use tidegate::connectors::kafka::KafkaSink;
 use tidegate::connectors::kafka::wire::WireClient;
 use tidegate::engine::clock::{Clock, SystemClock};
+use tidegate::engine::execution::JobOutcome;
 use tidegate::engine::io::TokioIo;
 use tidegate::engine::operator::CommitOutcome;
+use tidegate::prelude::*;
+use tidegate::state::CheckpointStorage;
 use tidegate_jobs::services::{Service, ServiceKind};
+use tidegate_tests::{Until, checkpoints_every, run};
 
-use crate::proxy::{INIT_PRODUCER_ID, lose_first_answer};
+use crate::proxy::{INIT_PRODUCER_ID, LossyProxy, Place};
 use crate::subtask::{Subtask, Transaction, sink};
-use crate::topic::{PATIENCE, Topic, proxied_broker};
+use crate::topic::{PATIENCE, Topic, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_killed_inside_a_transaction_and_before_its_commit_loses_and_doubles_nothing() {
@@ -63,7 +68,7 @@ async fn an_id_that_the_broker_has_forgotten_is_committed_or_lost_by_the_ledger_
     let committed = patient.prepared(1, [1]).await;
     assert_eq!(patient.commit(&committed).await, CommitOutcome::Committed);
     topic.expect([1]);
-    let short = sink(&topic).transaction_timeout(Duration::from_secs(15));
+    let short = sink(&topic).transaction_timeout(Duration::from_secs(5));
     let mut left = Subtask::recover(short, &topic, (1, 2), 1, &[]).await.unwrap();
     let pending = left.prepared(2, [2]).await;
     forgotten(&topic, [(0, &committed), (1, &pending)]).await;
@@ -76,13 +81,13 @@ async fn an_id_that_the_broker_has_forgotten_is_committed_or_lost_by_the_ledger_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_producer_whose_initialisation_was_repeated_without_an_answer_is_not_written_with() {
-    let (listen, target) = proxied_broker();
-    let lost = lose_first_answer(&listen, &target, INIT_PRODUCER_ID);
+    let place = Place::take().await;
     let topic = Topic::new(1);
-    let proxied = Topic { bootstrap: listen, ..topic.clone() };
+    let proxied = Topic { bootstrap: place.listen.to_string(), ..topic.clone() };
+    let proxy = LossyProxy::at(place, INIT_PRODUCER_ID);
     let mut subtask = Subtask::first(&proxied).await;
     let error = subtask.write([1]).await.unwrap_err();
-    assert!(lost.load(std::sync::atomic::Ordering::SeqCst), "an answer was lost");
+    assert!(proxy.has_lost(), "an answer was lost");
     let text = error.full_text();
     assert!(error.restartable && text.contains("could still abort"), "{text}");
     // The next attempt has ids of its own.
@@ -90,6 +95,33 @@ async fn a_producer_whose_initialisation_was_repeated_without_an_answer_is_not_w
     let transaction = next.prepared(1, [1]).await;
     assert_eq!(next.commit(&transaction).await, CommitOutcome::Committed);
     topic.expect([1]);
+}
+
+#[test]
+fn the_sink_without_transactions_loses_nothing_when_the_broker_is_killed_and_comes_back() {
+    const NUMBERS: u64 = 6_000;
+    let mut broker = Service::own(ServiceKind::Kafka, "ksink-plain", &[]).unwrap();
+    let topic = Topic::at(broker.bootstrap().unwrap(), 2);
+    let job = || {
+        let env = StreamEnvironment::new();
+        let source = Datagen::new(|index| index).bounded(NUMBERS).rate_per_second(2_000);
+        let sink = KafkaSink::<u64>::json(&topic.bootstrap, &topic.name).at_least_once();
+        let _ = env.source("numbers", source).sink("numbers_topic", sink);
+        let storage = CheckpointStorage::open("memory://").unwrap();
+        run(env, 2, checkpoints_every(100), Some(storage), Until::End)
+    };
+    let outcome = std::thread::scope(|scope| {
+        let job = scope.spawn(job);
+        eventually("the job writes", || topic.written().len() > 500);
+        broker.kill().unwrap();
+        assert!(!job.is_finished(), "the broker is killed under the job");
+        broker.start().unwrap();
+        job.join().unwrap()
+    });
+    assert_eq!(outcome.unwrap(), JobOutcome::Finished);
+    let mut distinct = topic.numbers();
+    distinct.dedup();
+    assert_eq!(distinct, (0..NUMBERS).collect::<Vec<_>>());
 }
 
 /// Waits until the broker knows nothing of these transactions' ids.

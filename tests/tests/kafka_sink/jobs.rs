@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidegate::connectors::kafka::KafkaSink;
+use tidegate::connectors::kafka::{KafkaSink, KafkaSource};
 use tidegate::engine::execution::JobOutcome;
 use tidegate::engine::jobmanager::RestartStrategy;
 use tidegate::prelude::*;
@@ -67,6 +67,22 @@ fn the_sink_without_transactions_loses_nothing_and_may_double() {
     distinct.dedup();
     assert_eq!(distinct, (0..NUMBERS).collect::<Vec<_>>(), "nothing is lost");
     assert!(all.len() > distinct.len(), "it did go back");
+}
+
+#[test]
+fn five_checkpoints_without_records_complete_and_leave_no_marker() {
+    let (silent, topic) = (Topic::new(1), Topic::new(2));
+    let env = StreamEnvironment::new();
+    let source = KafkaSource::<u64>::json(&silent.bootstrap, &silent.name);
+    let sink = KafkaSink::<u64>::json(&topic.bootstrap, &topic.name);
+    let _ = env.source("silent", source).sink("numbers_topic", sink);
+    let mut config = checkpoints_every(50);
+    config.restart = RestartStrategy::None;
+    config.checkpoints.tolerable_failures = 0;
+    let storage = CheckpointStorage::open("memory://").unwrap();
+    let outcome = run(env, 2, config, Some(storage), Until::Checkpoints(5)).unwrap();
+    assert_eq!(outcome, JobOutcome::Canceled);
+    assert_eq!(topic.entries(), 0);
 }
 
 fn refused(sink: KafkaSink<u64>) -> String {

@@ -5,9 +5,12 @@
 #![allow(clippy::unwrap_used, reason = "a test program: what fails here fails the test")]
 
 mod broker_faults;
+mod delays;
+mod forget;
 mod jobs;
 mod kills;
 mod proxy;
+mod source_offsets;
 mod subtask;
 mod topic;
 mod transactions;

@@ -26,13 +26,6 @@ pub(crate) fn shared_broker() -> String {
     Service::shared(ServiceKind::Kafka).unwrap().bootstrap().unwrap().to_owned()
 }
 
-/// Where a proxy has to listen, and what is behind it.
-pub(crate) fn proxied_broker() -> (String, String) {
-    let broker = Service::shared(ServiceKind::Kafka).unwrap();
-    let variable = |name| broker.variable(name).unwrap().to_owned();
-    (variable("KAFKA_PROXY_LISTEN"), variable("KAFKA_PROXY_TARGET"))
-}
-
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Topic {
@@ -118,6 +111,25 @@ impl Topic {
         Ok(records)
     }
 
+    /// Records and markers in all partitions.
+    pub(crate) fn entries(&self) -> i64 {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", &self.bootstrap).set("group.id", "audit");
+        let consumer: BaseConsumer = config.create().unwrap();
+        let ends =
+            (0..self.partitions).map(|it| consumer.fetch_watermarks(&self.name, it, PATIENCE).unwrap().1);
+        ends.sum()
+    }
+
+    /// How many transactional ids the broker knows of the job that is named as this topic.
+    pub(crate) fn transactional_ids(&self) -> usize {
+        let listed = apart(async {
+            let io = TokioIo::shared(tokio::runtime::Handle::current());
+            TransactionAdmin::new(&self.bootstrap, io).list(false).await.unwrap()
+        });
+        listed.iter().filter(|it| it.owner.job == self.name).count()
+    }
+
     /// Transactional ids that are open in this topic.
     pub(crate) fn open_transactions(&self) -> Vec<String> {
         let listed = apart(async {
@@ -132,7 +144,7 @@ impl Topic {
 }
 
 /// Runs on a thread and a runtime of its own, whether or not there is one here.
-fn apart<T: Send>(work: impl Future<Output = T> + Send) -> T {
+pub(crate) fn apart<T: Send>(work: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)

@@ -1,8 +1,12 @@
 //! Transactions of single subtasks: their life, their slots, who may end them.
 
+use std::time::Duration;
+
+use futures::future::join_all;
 use tidegate::connectors::kafka::wire::WireClient;
 use tidegate::engine::api::{Committer, TwoPhaseWriter};
 use tidegate::engine::broker::Producer;
+use tidegate::engine::clock::{Clock, SystemClock};
 use tidegate::engine::io::TokioIo;
 use tidegate::engine::operator::CommitOutcome;
 
@@ -118,6 +122,32 @@ async fn a_lower_parallelism_aborts_what_all_old_subtasks_left_open() {
     let transaction = only.prepared(1, [0, 1, 2]).await;
     assert_eq!(only.commit(&transaction).await, CommitOutcome::Committed);
     topic.expect([0, 1, 2]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_fences_twenty_ids_that_an_older_attempt_left_open_within_ten_seconds() {
+    const SUBTASKS: u32 = 5;
+    let (ids, bound) = (SUBTASKS as usize * PLACES, Duration::from_secs(10));
+    let topic = Topic::new(1);
+    let old = (0..SUBTASKS).map(|subtask| {
+        let topic = topic.clone();
+        async move {
+            let place = (subtask, SUBTASKS);
+            let mut it = Subtask::recover(sink(&topic), &topic, place, 1, &[]).await.unwrap();
+            for id in 1..=PLACES as u64 {
+                it.prepared(id, [id]).await;
+            }
+            it
+        }
+    });
+    let old = join_all(old).await;
+    assert_eq!(topic.open_transactions().len(), ids);
+    let clock = SystemClock::new();
+    let next = Subtask::recover(sink(&topic), &topic, (0, 1), 2, &[]).await.unwrap();
+    assert!(clock.now() < bound, "a start with {ids} left-overs took {:?}", clock.now());
+    assert!(next.rolled_back >= ids, "{}", next.rolled_back);
+    assert_eq!(topic.open_transactions(), [""; 0]);
+    drop(old);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,7 @@ use tidegate::engine::operator::CommitOutcome;
 use crate::subtask::Subtask;
 use crate::topic::Topic;
 
-fn txn(topic: &Topic, verb: &str, args: &[&str]) -> Output {
+pub(crate) fn txn(topic: &Topic, verb: &str, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tidegate-cli"))
         .args(["txn", verb, "--kafka", &topic.bootstrap])
         .args(args)

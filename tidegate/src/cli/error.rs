@@ -5,6 +5,7 @@
 use std::io;
 
 use crate::control::client::ClientError;
+use crate::engine::checkpoint::commit_log::ForgetError;
 use crate::engine::checkpoint::fsck::FsckError;
 use crate::quoted::quoted;
 use crate::state::StorageError;
@@ -87,6 +88,21 @@ pub(crate) enum CliError {
         /// Who.
         who: String,
     },
+    /// A job runs on the folder: nothing has to be decided about it, or not yet.
+    #[error(
+        "{who} runs on {url}: it has lost nothing so far\n  help: a job that finds a transaction lost ends with that; until then cancel it first \
+         (tidegate cancel {})",
+        quoted(url)
+    )]
+    JobRuns {
+        /// The folder.
+        url: String,
+        /// Who.
+        who: String,
+    },
+    /// A transaction was not given up.
+    #[error(transparent)]
+    Forget(#[from] ForgetError),
     /// The folder's socket cannot be held.
     #[error(
         "the folder {url} cannot be kept from jobs while it is being cleaned\n  help: see that this user may write to it"
@@ -156,6 +172,7 @@ impl CliError {
             | Self::NoSuchCheckpoint { .. }
             | Self::FolderMissing { .. }
             | Self::Fsck(FsckError::NoFolder { .. })
+            | Self::Forget(ForgetError::NoLog { .. } | ForgetError::NotListed { .. })
             | Self::Storage(
                 StorageError::UnknownScheme { .. }
                 | StorageError::MalformedUrl { .. }

@@ -44,15 +44,15 @@ pub(super) struct FsckArgs {
 }
 
 /// A folder that is open, and whether it lies on a local disk.
-struct Place {
-    url: String,
-    storage: CheckpointStorage,
+pub(super) struct Place {
+    pub(super) url: String,
+    pub(super) storage: CheckpointStorage,
     local: Option<PathBuf>,
-    runtime: Runtime,
+    pub(super) runtime: Runtime,
 }
 
 impl Place {
-    fn open(url: &str) -> Result<Self, CliError> {
+    pub(super) fn open(url: &str) -> Result<Self, CliError> {
         let local = local_folder(url);
         // Opening would make it.
         if local.as_ref().is_some_and(|folder| !folder.is_dir()) {
@@ -68,12 +68,12 @@ impl Place {
     }
 
     /// Who runs on it, as far as its socket says. Of other stores nobody knows.
-    fn who(&self) -> Option<Who> {
+    pub(super) fn who(&self) -> Option<Who> {
         self.local.as_deref().and_then(folder_socket::who_runs_on)
     }
 
     /// Keeps jobs from starting on it until the answer is dropped. `None`: on another store that cannot be had.
-    fn hold(&self, job: &str) -> Result<Option<ControlServer>, CliError> {
+    pub(super) fn hold(&self, job: &str) -> Result<Option<ControlServer>, CliError> {
         let Some(folder) = &self.local else { return Ok(None) };
         if let Some(who) = self.who() {
             return Err(CliError::FolderInUse { url: self.url.clone(), who: who.words() });

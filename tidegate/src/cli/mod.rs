@@ -13,8 +13,9 @@ mod shown;
 mod sim;
 mod table;
 mod target;
-#[cfg(feature = "rdkafka")]
 mod txn;
+#[cfg(feature = "rdkafka")]
+mod txn_broker;
 #[cfg(feature = "mysql")]
 mod xa;
 
@@ -45,8 +46,7 @@ enum Command {
     Checkpoint(checkpoint::CheckpointArgs),
     /// Stop a running job in order, and wait until it is over.
     Cancel(cancel::CancelArgs),
-    /// Show, commit or abort transactions that jobs have left open on Kafka brokers.
-    #[cfg(feature = "rdkafka")]
+    /// Go on without a lost transaction; show, commit or abort those that jobs have left open on Kafka brokers.
     Txn(txn::TxnArgs),
     /// Simulate jobs under crashes, pauses, lying stores and lost messages, and judge their output.
     Sim(sim::SimArgs),
@@ -67,7 +67,6 @@ pub fn main() -> ExitCode {
         Command::Checkpoints(args) => checkpoints::run(&args),
         Command::Checkpoint(args) => checkpoint::run(&args),
         Command::Cancel(args) => cancel::run(&args),
-        #[cfg(feature = "rdkafka")]
         Command::Txn(args) => txn::run(&args),
         Command::Sim(args) => Ok(sim::run(&args)),
         #[cfg(feature = "mysql")]

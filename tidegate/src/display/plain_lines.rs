@@ -83,6 +83,10 @@ pub(super) fn words(event: &RunEvent, newest: Newest) -> Option<String> {
         RunEvent::Started { restored: Some(id), restore_ms, committed, rolled_back, .. } => format!(
             "restored from checkpoint {id} in {restore_ms} ms; committed {committed}, rolled back {rolled_back}"
         ),
+        RunEvent::GivenUp { transaction, sink, after, up_to, reason } => format!(
+            "warning: goes on without transaction {transaction}, as was decided: records of {sink} after checkpoint {after} up to checkpoint \
+             {up_to} are not in the output ({reason})"
+        ),
         RunEvent::Progress { records_in, records_total, checkpoints, .. } => {
             let of = records_total.map_or_else(String::new, |total| format!(" of {}", HumanCount(total)));
             format!("{}{of} records, {}", HumanCount(*records_in), newest.counted(*checkpoints))

@@ -58,6 +58,7 @@ pub struct KafkaSink<T> {
     pub(super) shape: RecordShape<T>,
     pub(super) transaction_timeout: Duration,
     pub(super) longest_outage: Duration,
+    pub(super) source_offsets: bool,
     /// By name template. Guards which slots are taken, and is held for one look only: writer and committer run side by side.
     slots: Arc<Mutex<BTreeMap<TransactionName, SharedSlots>>>,
 }
@@ -90,6 +91,7 @@ impl<T> KafkaSink<T> {
             shape,
             transaction_timeout: TRANSACTION_TIMEOUT,
             longest_outage: LONGEST_OUTAGE,
+            source_offsets: false,
             slots: Arc::default(),
         }
     }
@@ -128,6 +130,16 @@ impl<T> KafkaSink<T> {
     #[must_use]
     pub fn longest_outage(mut self, outage: Duration) -> Self {
         self.longest_outage = outage;
+        self
+    }
+
+    /// Puts the offsets of a Kafka source with a group into the transactions, if it stands in front of this sink in the same subtask (no
+    /// `key_by`, `rebalance` or `union` between them) and reads from the same cluster: the group moves with the records that become
+    /// visible, and by nothing else. A checkpoint without records moves nothing. For monitoring and for other consumers of the group: the
+    /// job itself never reads it. Elsewhere it has no effect.
+    #[must_use]
+    pub fn source_offsets(mut self) -> Self {
+        self.source_offsets = true;
         self
     }
 
@@ -196,6 +208,7 @@ impl<T> Clone for KafkaSink<T> {
             shape: self.shape.clone(),
             transaction_timeout: self.transaction_timeout,
             longest_outage: self.longest_outage,
+            source_offsets: self.source_offsets,
             slots: Arc::clone(&self.slots),
         }
     }
@@ -226,6 +239,10 @@ impl<T: Clone + Send + 'static> TwoPhaseSink for KafkaSink<T> {
     fn preflight(&self, context: PreflightContext) -> impl Future<Output = PreflightResult> + Send + use<T> {
         let sink = self.clone();
         async move { Ok(preflight::two_phase(&sink, &context).await?) }
+    }
+
+    fn takes_position(&self) -> bool {
+        self.source_offsets
     }
 
     fn open_committer(

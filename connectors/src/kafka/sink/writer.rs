@@ -6,10 +6,11 @@
 //! Owns: the open transaction, the producer made ahead, preparing. Does not own: what becomes of a prepared one (see
 //! [`super::KafkaCommitter`]). Runs on: the I/O side.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_engine::api::{ConnectorError, TwoPhaseContext, TwoPhaseWriter};
+use tidegate_engine::api::{ConnectorError, SourcePosition, TwoPhaseContext, TwoPhaseWriter};
 use tidegate_engine::broker::{BrokerCommittable, ProducerSlot};
 use tidegate_engine::element::Batch;
 use tidegate_engine::ids::CheckpointId;
@@ -20,18 +21,16 @@ use tokio::sync::oneshot;
 use super::committer::fence;
 use super::kafka_sink::{SharedSlots, lock};
 use super::record_producer::RecordProducer;
+use super::transaction_offsets::{TransactionOffsets, refuse_another_cluster};
 use super::transactional_producer::{TransactionalProducer, client_config};
 use super::{KafkaSink, KafkaSinkError};
 use crate::kafka::committer_decisions::EndTxnVersion;
+use crate::kafka::group_positions::GroupPositions;
 use crate::kafka::transactional_id::TransactionalIds;
-use crate::kafka::wire::{WireClient, WireError};
+use crate::kafka::wire::{LEDGER_PARTITION, WireClient};
 
 /// A writer without a free slot looks again after so long.
 const LOOK: Duration = Duration::from_millis(2);
-/// A request that a coordinator refuses for now is sent again so often.
-const TRIES_MAX: u32 = 200;
-/// And after so long.
-const AGAIN: Duration = Duration::from_millis(20);
 /// Under this slot number a slot is taken that no transaction has yet. There are never as many slots.
 const AHEAD: u32 = u32::MAX;
 
@@ -48,6 +47,10 @@ pub struct KafkaWriter<T> {
     ahead: Option<Ahead>,
     open: Option<OpenTransaction<T>>,
     closing: CheckpointId,
+    /// Where the source stands at the barrier that closes the open transaction.
+    position: Option<SourcePosition>,
+    /// The source's topic, once it was seen that this cluster has it.
+    source_topic_id: Option<String>,
     /// Records written in this attempt.
     records: u64,
     /// A request failed or was cut short: the records of the open transaction are no longer held.
@@ -88,6 +91,8 @@ impl<T> KafkaWriter<T> {
             ahead: None,
             open: None,
             closing: CheckpointId(0),
+            position: None,
+            source_topic_id: None,
             records: 0,
             broken: false,
         };
@@ -148,31 +153,26 @@ impl<T> KafkaWriter<T> {
         Ok(OpenTransaction { slot: ProducerSlot::of(name, slot), name: name.clone(), records, producer })
     }
 
-    /// The checkpoint becomes the offset of the slot's ledger, inside the transaction. A request without an answer is not sent again:
-    /// it may be executed later, in a transaction that it does not belong to.
-    async fn note_in_ledger(&mut self, open: &OpenTransaction<T>) -> Result<(), KafkaSinkError> {
-        let (id, identity) = (open.producer.id.as_str(), open.producer.identity);
-        let group = self.ids.spell_ledger(&open.slot.ledger());
-        let doing = || format!("noting checkpoint {} in the ledger {group}", self.closing);
-        let mut tries = 0;
-        while let Err(source) = self.wire.add_offsets(id, identity, &group).await {
-            tries = self.again(tries, doing(), source).await?;
-        }
-        while let Err(source) =
-            self.wire.commit_offset(id, identity, &group, &self.sink.topic, self.closing.0).await
+    /// The checkpoint becomes the offset of the slot's ledger, inside the transaction; so do the source's positions that of its group.
+    async fn note_offsets(&mut self, open: &OpenTransaction<T>) -> Result<(), KafkaSinkError> {
+        let position = self.position.take();
+        // A source that is no Kafka source tells something else.
+        let positions = position.as_ref().and_then(|position| position.downcast_ref::<GroupPositions>());
+        if let Some(positions) = positions
+            && self.source_topic_id.as_ref() != Some(&positions.topic_id)
         {
-            tries = self.again(tries, doing(), source).await?;
+            let (bootstrap, topic) = (self.sink.config.bootstrap(), &self.sink.topic);
+            refuse_another_cluster(&mut self.wire, bootstrap, topic, positions).await?;
+            self.source_topic_id = Some(positions.topic_id.clone());
         }
-        Ok(())
-    }
-
-    async fn again(&self, tries: u32, doing: String, source: WireError) -> Result<u32, KafkaSinkError> {
-        let refused_for_now = source.code().is_some_and(|code| code.is_transient());
-        if !refused_for_now || tries >= TRIES_MAX {
-            return Err(KafkaSinkError::Wire { doing, source });
+        let (id, identity) = (open.producer.id.as_str(), open.producer.identity);
+        let mut offsets = TransactionOffsets { wire: &mut self.wire, io: &self.io, id, identity };
+        if let Some(GroupPositions { group, topic, offsets: of_group, .. }) = positions {
+            offsets.note(group, topic, of_group).await?;
         }
-        self.io.sleep(AGAIN).await;
-        Ok(tries + 1)
+        let ledger = self.ids.spell_ledger(&open.slot.ledger());
+        let checkpoint = i64::try_from(self.closing.0).unwrap_or(i64::MAX);
+        offsets.note(&ledger, &self.sink.topic, &BTreeMap::from([(LEDGER_PARTITION, checkpoint)])).await
     }
 
     async fn end_txn_version(&mut self, id: &str) -> Result<i16, KafkaSinkError> {
@@ -188,7 +188,7 @@ impl<T> KafkaWriter<T> {
     ) -> Result<BrokerCommittable, KafkaSinkError> {
         open.records.flush().await?;
         open.producer.refuse_another_identity()?;
-        self.note_in_ledger(&open).await?;
+        self.note_offsets(&open).await?;
         let end_txn_version = self.end_txn_version(&open.producer.id).await?;
         let identity = open.producer.identity;
         Ok(BrokerCommittable {
@@ -227,9 +227,16 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for KafkaWriter<T> {
         self.closing = barrier;
     }
 
+    fn position(&mut self, position: SourcePosition) {
+        self.position = Some(position);
+    }
+
     async fn prepare(&mut self) -> Result<Option<BrokerCommittable>, ConnectorError> {
         self.refuse_broken()?;
-        let Some(open) = self.open.take() else { return Ok(None) };
+        let Some(open) = self.open.take() else {
+            self.position = None;
+            return Ok(None);
+        };
         self.broken = true;
         let committable = self.prepare_open(open).await?;
         self.broken = false;

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use tidegate_engine::api::{ConnectorContext, ConnectorError, ReadStatus, SourceOutput, SplitReader};
+use tidegate_engine::api::{
+    ConnectorContext, ConnectorError, ReadStatus, SourceOutput, SourcePosition, SplitReader,
+};
 use tidegate_engine::element::SplitStanding;
 use tidegate_engine::ids::CheckpointId;
 use tidegate_engine::io::IoGone;
@@ -19,6 +21,7 @@ use super::fetcher::Fetcher;
 use super::kafka_source::Deserialize;
 use super::settings::KafkaSourceSettings;
 use super::{KafkaSourceError, KafkaSplit};
+use crate::kafka::group_positions::GroupPositions;
 use crate::rate::Grant;
 
 /// Chunks that may wait for the slot.
@@ -234,6 +237,15 @@ impl<T: Send + 'static> SplitReader for KafkaReader<T> {
     /// Records handed out; those that were left out do not count.
     fn restored_records(&self) -> u64 {
         self.restored_records
+    }
+
+    fn position(&self) -> Option<SourcePosition> {
+        let group = self.settings.group.clone()?;
+        let topic_id = self.splits.values().next()?.split.topic_id.clone();
+        let offsets =
+            self.splits.values().map(|open| (open.split.partition, open.split.next_offset)).collect();
+        let topic = self.settings.topic.clone();
+        Some(Arc::new(GroupPositions { group, topic, topic_id, offsets }))
     }
 
     fn note_snapshot(&mut self, id: CheckpointId) {

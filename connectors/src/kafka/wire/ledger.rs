@@ -1,6 +1,9 @@
-//! Requests about a ledger: one offset, on partition 0 of the sink's topic, of a group that nobody joins.
+//! Requests about offsets inside transactions; a ledger is one of them, on partition 0 of the sink's topic, of a group that nobody
+//! joins.
 //!
 //! Owns: their shape. Does not own: their order. Runs on: tokio.
+
+use std::collections::BTreeMap;
 
 use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use kafka_protocol::messages::txn_offset_commit_request::{
@@ -18,7 +21,7 @@ use super::client::{CoordinatorKind, WireClient};
 use super::transactions::transactional_id;
 
 /// The partition whose offset is the ledger.
-const PARTITION: i32 = 0;
+pub const LEDGER_PARTITION: i32 = 0;
 /// A commit by nobody's member.
 const NO_GENERATION: i32 = -1;
 
@@ -27,26 +30,30 @@ fn text(text: &str) -> StrBytes {
 }
 
 impl WireClient {
-    /// `TxnOffsetCommit`: the ledger's new offset, which appears if the transaction commits. [`WireClient::add_offsets`] comes before.
+    /// `TxnOffsetCommit`: new offsets of a group, by partition, which appear if the transaction commits. [`WireClient::add_offsets`] comes
+    /// before.
     ///
     /// # Errors
-    /// [`WireError`]; code 3: the topic has no partition 0.
-    pub async fn commit_offset(
+    /// [`WireError`]; code 3: the topic has no such partition.
+    pub async fn commit_offsets(
         &mut self,
         id: &str,
         producer: Producer,
         group: &str,
         topic: &str,
-        offset: u64,
+        offsets: &BTreeMap<i32, i64>,
     ) -> Result<(), WireError> {
-        let mut partition = TxnOffsetCommitRequestPartition::default();
-        partition.partition_index = PARTITION;
-        partition.committed_offset = i64::try_from(offset).unwrap_or(i64::MAX);
-        partition.committed_leader_epoch = -1;
-        partition.committed_metadata = Some(StrBytes::from_static_str(""));
+        let committed = |(partition_index, committed_offset): (&i32, &i64)| {
+            let mut partition = TxnOffsetCommitRequestPartition::default();
+            partition.partition_index = *partition_index;
+            partition.committed_offset = *committed_offset;
+            partition.committed_leader_epoch = -1;
+            partition.committed_metadata = Some(StrBytes::from_static_str(""));
+            partition
+        };
         let mut of_topic = TxnOffsetCommitRequestTopic::default();
         of_topic.name = TopicName(text(topic));
-        of_topic.partitions = vec![partition];
+        of_topic.partitions = offsets.iter().map(committed).collect();
         let mut request = TxnOffsetCommitRequest::default();
         request.transactional_id = transactional_id(id);
         request.group_id = GroupId(text(group));
@@ -75,7 +82,7 @@ impl WireClient {
     ) -> Result<Option<u64>, WireError> {
         let mut of_topic = OffsetFetchRequestTopic::default();
         of_topic.name = TopicName(text(topic));
-        of_topic.partition_indexes = vec![PARTITION];
+        of_topic.partition_indexes = vec![LEDGER_PARTITION];
         let mut request = OffsetFetchRequest::default();
         request.group_id = GroupId(text(group));
         request.topics = Some(vec![of_topic]);

@@ -8,7 +8,7 @@
 //! | ListOffsets | where a source begins and ends |
 //! | FindCoordinator | of a transactional id, of a ledger group |
 //! | InitProducerId | fences an id and aborts what is open under it |
-//! | AddOffsetsToTxn, TxnOffsetCommit | the ledger's offset, inside a transaction |
+//! | AddOffsetsToTxn, TxnOffsetCommit | offsets inside a transaction: the ledger's, a source's |
 //! | EndTxn | commits a transaction of any process |
 //! | OffsetFetch | reads a ledger, as it stands or only when it is stable; a group's offsets |
 //! | ListTransactions, DescribeTransactions | what was left over |
@@ -33,6 +33,7 @@ pub use client::{CoordinatorKind, WireClient};
 pub use cluster::ClusterBroker;
 pub use connection::OfferedVersions;
 pub use error::WireError;
+pub use ledger::LEDGER_PARTITION;
 pub use request::WireRequest;
 pub use topics::{EARLIEST, LATEST, TopicDescription};
 pub use transactions::{DescribedTransaction, ListedTransaction};

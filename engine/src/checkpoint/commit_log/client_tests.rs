@@ -31,16 +31,19 @@ impl Io for NoPause {
     }
 }
 
-fn run<T>(future: impl Future<Output = T>) -> T {
+pub(super) fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-async fn open(storage: &CheckpointStorage, job: &str, seed: u128) -> Result<LogClient, LogError> {
-    let io: SharedIo = Arc::new(NoPause);
-    LogClient::open(storage.clone(), io, job.into(), &mut NonceSource::new(seed)).await
+pub(super) fn io() -> SharedIo {
+    Arc::new(NoPause)
 }
 
-async fn claim(client: &LogClient, base: ClaimBase, seed: u128) -> Result<Claimed, LogError> {
+pub(super) async fn open(storage: &CheckpointStorage, job: &str, seed: u128) -> Result<LogClient, LogError> {
+    LogClient::open(storage.clone(), io(), job.into(), &mut NonceSource::new(seed)).await
+}
+
+pub(super) async fn claim(client: &LogClient, base: ClaimBase, seed: u128) -> Result<Claimed, LogError> {
     let mut nonces = NonceSource::new(seed);
     match client.claim_checked::<LogError>(base, &mut nonces, |_| Ok(())).await? {
         ClaimOutcome::Claimed(claimed) => Ok(*claimed),
@@ -48,12 +51,12 @@ async fn claim(client: &LogClient, base: ClaimBase, seed: u128) -> Result<Claime
     }
 }
 
-async fn append(client: &LogClient, by: &Claimed, number: u64, body: EntryBody) -> Settled {
+pub(super) async fn append(client: &LogClient, by: &Claimed, number: u64, body: EntryBody) -> Settled {
     let nonce = by.nonce.of_entry(EntryNumber(number));
     client.append(EntryNumber(number), LogEntry { attempt: by.attempt, nonce, body }).await
 }
 
-fn checkpoint(by: &Claimed, id: u64, retained: &[u64]) -> EntryBody {
+pub(super) fn checkpoint(by: &Claimed, id: u64, retained: &[u64]) -> EntryBody {
     let manifest = crate::checkpoint::manifest::Manifest {
         log_id: by.log_id.clone(),
         lineage: by.lineage,

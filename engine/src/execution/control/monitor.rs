@@ -61,7 +61,10 @@ impl JobMonitor {
                 self.status.prepared = *prepared;
             }
             ExecutionNotice::Master(
-                MasterNotice::Recovered { .. } | MasterNotice::Committed { .. } | MasterNotice::AllEnded,
+                MasterNotice::Recovered { .. }
+                | MasterNotice::Committed { .. }
+                | MasterNotice::TransactionGivenUp(_)
+                | MasterNotice::AllEnded,
             ) => {}
             ExecutionNotice::RepeatedOutput(_) => {}
             ExecutionNotice::Restarting { cause, .. } => {

@@ -8,6 +8,7 @@ use crate::checkpoint::commit_log::{LogEntry, Settled};
 use crate::checkpoint::stats::CheckpointStats;
 use crate::ids::{CheckpointId, EntryNumber, SubtaskId, VertexId};
 use crate::jobmanager::attempt_end::AttemptEnd;
+use crate::operator::LostTransaction;
 use crate::taskworker::mail::{Mail, TaskReport};
 
 /// Something that happened.
@@ -90,6 +91,8 @@ pub enum MasterNotice {
         /// Left-overs of lower attempts that they rolled back.
         rolled_back: u64,
     },
+    /// A listed transaction is lost, and the job goes on without it, as somebody had decided.
+    TransactionGivenUp(Box<LostTransaction>),
     /// A checkpoint is complete.
     CheckpointCompleted(CheckpointStats),
     /// A checkpoint was given up.

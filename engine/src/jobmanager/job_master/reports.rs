@@ -35,6 +35,7 @@ impl JobMaster {
                 self.transactions.0 += u64::from(committed);
                 self.transactions.1 += u64::from(rolled_back);
             }
+            TaskEvent::TransactionGivenUp(lost) => self.notice(MasterNotice::TransactionGivenUp(lost)),
             TaskEvent::Ended => self.subtask_ended(subtask),
             TaskEvent::Finished if self.phase == Phase::Finishing => {
                 self.gone.insert(subtask);

@@ -102,7 +102,7 @@ impl Head for TestHead {
         Ok(Taken::Nothing)
     }
 
-    fn freeze(&mut self, _barrier: &CheckpointBarrier) -> Option<OperatorPart> {
+    fn freeze(&mut self, _barrier: &CheckpointBarrier, _cx: &mut StageContext) -> Option<OperatorPart> {
         None
     }
 

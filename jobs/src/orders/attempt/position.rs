@@ -56,6 +56,7 @@ impl Position {
             | RunEvent::CheckpointFailed { .. }
             | RunEvent::Restarting { .. }
             | RunEvent::RepeatedOutput { .. }
+            | RunEvent::GivenUp { .. }
             | RunEvent::Failed { .. } => {}
         }
     }

@@ -71,6 +71,7 @@ impl Observer for Audience {
             | RunEvent::Finished { .. }
             | RunEvent::Canceled { .. }
             | RunEvent::RepeatedOutput { .. }
+            | RunEvent::GivenUp { .. }
             | RunEvent::Failed { .. } => {}
         }
     }

@@ -82,6 +82,7 @@ impl Timeline {
             RunEvent::Finished { .. } => Moment::Finished,
             RunEvent::Restarting { .. }
             | RunEvent::RepeatedOutput { .. }
+            | RunEvent::GivenUp { .. }
             | RunEvent::Canceled { .. }
             | RunEvent::Failed { .. } => return,
         };

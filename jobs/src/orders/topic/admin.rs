@@ -10,6 +10,8 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::metadata::MetadataTopic;
+use rdkafka::types::RDKafkaRespErr;
 use tidegate_jobs::stopwatch::Stopwatch;
 
 use super::TopicError;
@@ -81,7 +83,8 @@ pub(crate) fn offsets(
     })
 }
 
-/// Makes the topic. One that is there already must be empty and have as many partitions, or is removed first with `force`.
+/// Makes the topic, and waits until each of its partitions has a leader. One that is there already must be empty and have as many
+/// partitions, or is removed first with `force`.
 ///
 /// # Errors
 /// [`TopicError`].
@@ -106,10 +109,33 @@ pub(crate) fn create(address: &KafkaAddress, count: u32, force: bool) -> Result<
             Some(code) => return Err(TopicError::Topic { action: "create", address: address.clone(), code }),
         }
     }
-    while partitions(&consumer, address)? != Some(count as usize) && watch.elapsed() < PATIENCE {
+    loop {
+        let led = led(&consumer, address)?;
+        if led == count as usize {
+            return Ok(());
+        }
+        if watch.elapsed() >= PATIENCE {
+            return Err(TopicError::NoLeader { address: address.clone(), led, count });
+        }
         std::thread::park_timeout(PAUSE);
     }
-    Ok(())
+}
+
+/// How many partitions of a topic can be written to and read: the controller makes them, and the brokers learn a little later who leads
+/// each.
+fn led(consumer: &BaseConsumer, address: &KafkaAddress) -> Result<usize, TopicError> {
+    let metadata = consumer.fetch_metadata(Some(&address.topic), PATIENCE);
+    let metadata = metadata.map_err(|source| TopicError::Refused {
+        action: "look at",
+        address: address.clone(),
+        source,
+    })?;
+    let partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
+    Ok(partitions.filter(|partition| is_led(partition.leader(), partition.error())).count())
+}
+
+fn is_led(leader: i32, error: Option<RDKafkaRespErr>) -> bool {
+    leader >= 0 && error.is_none()
 }
 
 /// Partitions whose end for readers of committed records lies before their end: a transaction is open there.
@@ -199,5 +225,17 @@ impl Admin {
             .map_err(|source| TopicError::Client { bootstrap: address.bootstrap.clone(), source })?;
         let options = AdminOptions::new().operation_timeout(Some(PATIENCE)).request_timeout(Some(PATIENCE));
         Ok(Self { runtime, client, options })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_can_be_written_to_when_it_has_a_leader_and_no_error() {
+        assert!(is_led(0, None));
+        assert!(!is_led(-1, None));
+        assert!(!is_led(1, Some(RDKafkaRespErr::RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE)));
     }
 }

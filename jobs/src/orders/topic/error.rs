@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
+use super::admin::PATIENCE;
 use crate::address::servers::KafkaAddress;
 
 /// See the module.
@@ -81,6 +82,19 @@ pub(crate) enum TopicError {
         address: KafkaAddress,
         /// How many.
         lost: u64,
+    },
+    /// A topic that was made and cannot be written to.
+    #[error(
+        "{address} was made, and after {} s {led} of its {count} partitions have a leader\n  help: see whether all brokers run; then --force",
+        PATIENCE.as_secs()
+    )]
+    NoLeader {
+        /// The topic.
+        address: KafkaAddress,
+        /// Partitions with a leader.
+        led: usize,
+        /// All.
+        count: u32,
     },
     /// Nothing comes although the end is not reached.
     #[error(

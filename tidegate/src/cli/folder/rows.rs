@@ -104,7 +104,7 @@ fn note(void: bool, first: bool, entry: &LogEntry, named: impl Fn(&EntryNumber) 
             format!("keeps {}", kept.join(", "))
         }
         EntryBody::Settled { .. } => "everything up to it is committed".to_owned(),
-        EntryBody::Forgotten { .. } => "a lost transaction that was given up".to_owned(),
+        EntryBody::Forgotten { transaction } => format!("goes on without {transaction}, if it is lost"),
         EntryBody::Finished => "everything is committed".to_owned(),
     }
 }

@@ -1,0 +1,81 @@
+//! Offsets of a Kafka source inside the transactions of a Kafka sink of the same chain.
+
+use rdkafka::ClientConfig;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use tidegate::connectors::kafka::wire::WireClient;
+use tidegate::connectors::kafka::{JobTransaction, TransactionAdmin};
+use tidegate::engine::io::TokioIo;
+
+use crate::kills::Run;
+use crate::topic::{PATIENCE, Topic, apart, eventually};
+use crate::txn::txn;
+
+const NUMBERS: u64 = 2_000;
+
+/// Numbers in a topic, each once and without transactions: offsets count records.
+fn filled() -> Topic {
+    let topic = Topic::new(3);
+    let config = ClientConfig::new().set("bootstrap.servers", &topic.bootstrap).clone();
+    let producer: BaseProducer = config.create().unwrap();
+    for number in 0..NUMBERS {
+        let (key, text) = (number.to_string(), number.to_string());
+        producer
+            .send(BaseRecord::to(&topic.name).key(&key).payload(&text))
+            .map_err(|(error, _)| error)
+            .unwrap();
+    }
+    producer.flush(PATIENCE).unwrap();
+    topic
+}
+
+/// How many records the group of this topic counts as done.
+fn done(topic: &Topic) -> u64 {
+    let offsets = apart(async {
+        let io = TokioIo::shared(tokio::runtime::Handle::current());
+        let partitions = (0..topic.partitions).collect();
+        WireClient::new(&topic.bootstrap, io)
+            .group_offsets(&topic.name, &topic.name, partitions)
+            .await
+            .unwrap()
+    });
+    offsets.values().map(|offset| offset.unsigned_abs()).sum()
+}
+
+/// The open transaction that began first: the one that the newest checkpoint lists.
+fn oldest_open(topic: &Topic) -> String {
+    let listed = apart(async {
+        let io = TokioIo::shared(tokio::runtime::Handle::current());
+        TransactionAdmin::new(&topic.bootstrap, io).list(true).await.unwrap()
+    });
+    let of_topic = |it: &JobTransaction| it.partitions.iter().any(|(name, _)| *name == topic.name);
+    listed.into_iter().filter(of_topic).min_by_key(|it| it.started_ms).unwrap().id
+}
+
+#[test]
+fn the_group_of_the_source_moves_with_the_records_that_become_visible_and_by_nothing_else() {
+    let (source, topic, folder) = (filled(), Topic::new(3), tempfile::tempdir().unwrap());
+    let run = Run { topic: &topic, folder: folder.path(), parallelism: 1, from: Some(&source) };
+    // The second checkpoint is complete, and its transaction is not committed.
+    assert!(!run.run(NUMBERS, "sink.commit.before:2"));
+    eventually("what is visible is what the group says", || done(&source) == topic.numbers().len() as u64);
+    let before = done(&source);
+    assert!(0 < before && before < NUMBERS, "{before}");
+    // Whoever commits the transaction moves the group.
+    assert!(txn(&topic, "commit", &[&oldest_open(&topic)]).status.success());
+    eventually("the group has moved", || done(&source) > before);
+    eventually("with the records", || done(&source) == topic.numbers().len() as u64);
+    assert!(run.run(NUMBERS, ""));
+    topic.expect(0..NUMBERS);
+    eventually("the group stands at the end", || done(&source) == NUMBERS);
+    assert_eq!(topic.open_transactions(), [""; 0]);
+}
+
+#[test]
+fn each_reader_of_a_parallel_job_tells_its_own_partitions() {
+    let (source, topic, folder) = (filled(), Topic::new(3), tempfile::tempdir().unwrap());
+    let run = |parallelism| Run { topic: &topic, folder: folder.path(), parallelism, from: Some(&source) };
+    assert!(!run(3).run(NUMBERS, "sink.commit.after:2"));
+    assert!(run(2).run(NUMBERS, ""));
+    topic.expect(0..NUMBERS);
+    eventually("the group stands at the end", || done(&source) == NUMBERS);
+}

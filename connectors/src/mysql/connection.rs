@@ -105,22 +105,30 @@ impl Connection {
     async fn set_up(&mut self) -> Result<(), MysqlError> {
         let doing = "setting the session up";
         let asked = self
-            .rows(doing, "SELECT VERSION(), @@SESSION.max_allowed_packet, CONNECTION_ID()", Vec::new())
+            .rows(
+                doing,
+                "SELECT VERSION(), @@SESSION.max_allowed_packet, CONNECTION_ID(), @@SESSION.max_error_count",
+                Vec::new(),
+            )
             .await?;
-        let (version, packet_bytes, id): (String, u64, u64) = self.only_row(doing, asked)?;
+        let (version, packet_bytes, id, warnings_max): (String, u64, u64, u64) =
+            self.only_row(doing, asked)?;
         (self.version, self.id) = (ServerVersion::of(&version), id);
         self.packet_bytes_max = usize::try_from(packet_bytes).unwrap_or(usize::MAX);
-        // A server may have been told to keep warnings back; a value that it rounded would go in unseen.
         let (lock_wait, idle) = (self.limits.lock_wait.as_secs(), self.limits.idle.as_secs());
         self.run(doing, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
         self.run(
             doing,
             &format!(
                 "SET autocommit = 1, time_zone = '+00:00', sql_mode = '{SQL_MODE}', innodb_lock_wait_timeout = {lock_wait}, \
-                 lock_wait_timeout = {lock_wait}, wait_timeout = {idle}, sql_notes = 1, max_error_count = 64"
+                 lock_wait_timeout = {lock_wait}, wait_timeout = {idle}, sql_notes = 1"
             ),
         )
         .await?;
+        // A server may have been told to keep warnings back; a value that it rounded would go in unseen.
+        if warnings_max == 0 {
+            self.run(doing, &format!("SET max_error_count = {WARNINGS_MAX}")).await?;
+        }
         Ok(())
     }
 

@@ -12,7 +12,7 @@
 //! Owns: the statements. Does not own: the transaction around them. Runs on: the I/O side.
 
 use mysql_async::Value;
-use tidegate_engine::ids::CheckpointId;
+use tidegate_engine::ids::{AttemptId, CheckpointId};
 use tidegate_engine::operator::{CommitOutcome, TransactionName, TransactionScope};
 
 use super::xid::Xid;
@@ -148,10 +148,12 @@ async fn row_of(
     Ok(Some((LedgerEntry { target, closed_by: CheckpointId(closed_by), rows, note }, written_ms)))
 }
 
-/// The newest checkpoint beyond `own.opened_after` that closed a committed transaction of this sink in this lineage.
+/// The newest checkpoint beyond `own.opened_after` that closed a committed transaction of this sink in this lineage, of an attempt that is not below
+/// `since`.
 pub(crate) async fn newest_committed(
     connection: &mut Connection,
     own: &TransactionName,
+    since: AttemptId,
 ) -> Result<Option<CheckpointId>, MysqlError> {
     let doing = "looking for the newest transaction in the ledger";
     let sql = format!(
@@ -163,7 +165,8 @@ pub(crate) async fn newest_committed(
     for row in connection.rows(doing, &sql, values).await? {
         let (bqual, closed_by): (Vec<u8>, u64) = connection.only_row(doing, vec![row])?;
         let xid = Xid { gtrid: gtrid.clone(), bqual, format_id: super::xid::FORMAT_ID };
-        if xid.read(&own.scope).is_some_and(|name| name.scope.lineage == own.scope.lineage) {
+        let counts = |name: TransactionName| name.scope.lineage == own.scope.lineage && name.attempt >= since;
+        if xid.read(&own.scope).is_some_and(counts) {
             newest = newest.max(Some(CheckpointId(closed_by)));
         }
     }

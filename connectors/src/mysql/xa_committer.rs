@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tidegate_engine::api::{Committer, ConnectorError, Prepared, TwoPhaseContext};
-use tidegate_engine::ids::CheckpointId;
+use tidegate_engine::ids::{AttemptId, CheckpointId};
 use tidegate_engine::operator::{CommitOutcome, TransactionName};
 use tidegate_state::fault_point;
 
@@ -325,8 +325,8 @@ impl Committer for XaCommitter {
         )))
     }
 
-    async fn newest_committed(&mut self) -> Result<Option<CheckpointId>, ConnectorError> {
+    async fn newest_committed(&mut self, since: AttemptId) -> Result<Option<CheckpointId>, ConnectorError> {
         let own = self.context.name.clone();
-        Ok(ledger::newest_committed(self.connected().await?, &own).await?)
+        Ok(ledger::newest_committed(self.connected().await?, &own, since).await?)
     }
 }

@@ -9,7 +9,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, ffi};
 use tidegate_engine::api::{Committer, ConnectorError, Prepared};
 use tidegate_engine::clock::SharedClock;
-use tidegate_engine::ids::CheckpointId;
+use tidegate_engine::ids::{AttemptId, CheckpointId};
 use tidegate_engine::operator::{CommitOutcome, TransactionName, TransactionScope};
 use tidegate_state::fault_point;
 
@@ -72,11 +72,11 @@ impl Committer for SqliteCommitter {
         Ok(dropped.await?)
     }
 
-    async fn newest_committed(&mut self) -> Result<Option<CheckpointId>, ConnectorError> {
+    async fn newest_committed(&mut self, since: AttemptId) -> Result<Option<CheckpointId>, ConnectorError> {
         let scope = self.scope.clone();
         let newest = on_database(&self.target.io, &self.target.database, move |database: &Database| {
             database.read("looking for the newest transaction in the ledger", |connection| {
-                staging::newest_merged(connection, &scope)
+                staging::newest_merged(connection, &scope, since)
             })
         });
         Ok(newest.await?)

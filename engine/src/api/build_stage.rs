@@ -177,7 +177,8 @@ impl<S: TwoPhaseSink> BuildStage<S::Record> for TwoPhaseSinkStage<S> {
         let committed = cx.restored.committed_up_to(&self.uid);
         let listed = stored.into_iter().map(Prepared::<S::Committable>::from);
         let listed = listed.filter(|p| p.closed_by > committed).collect();
-        let restored = ToRecover { listed, forgotten: cx.restored.forgotten(&self.uid) };
+        let (forgotten, rewound_at) = (cx.restored.forgotten(&self.uid), cx.restored.rewound_at());
+        let restored = ToRecover { listed, forgotten, rewound_at };
         let context = TwoPhaseContext {
             connector: cx.connector.clone(),
             subtask: cx.subtask,

@@ -147,6 +147,7 @@ async fn claim_stands(
     };
     let restored = restored.with_committed(claimed.committed.clone());
     let restored = restored.with_forgotten(claimed.forgotten.clone());
+    let restored = restored.with_rewind(claimed.listing.rewound_at());
     Ok(Started { claimed, restored, log, notes })
 }
 

@@ -16,7 +16,7 @@ use crate::api::{
     TwoPhaseWriter,
 };
 use crate::element::Batch;
-use crate::ids::CheckpointId;
+use crate::ids::{AttemptId, CheckpointId};
 use crate::io::unpanicked;
 use crate::mutation::{self, Mutation};
 
@@ -82,6 +82,8 @@ pub struct ToRecover<C> {
     pub listed: Vec<Prepared<C>>,
     /// Transactions that somebody decided to go on without, should they be lost.
     pub forgotten: Vec<TransactionName>,
+    /// What attempts below this one committed, behind the checkpoint that is restored, somebody has decided to have once more.
+    pub rewound_at: AttemptId,
 }
 
 /// The slot is gone: the future ends.
@@ -245,10 +247,10 @@ async fn recover<C: Committer>(
     restored: ToRecover<C::Committable>,
     events: &EventSender<C::Committable>,
 ) -> Result<(), Stop> {
-    let ToRecover { mut listed, forgotten } = restored;
+    let ToRecover { mut listed, forgotten, rewound_at } = restored;
     fault_point!("sink.recover.before");
     let context = &events.context;
-    refuse_if_ahead(committer, context).await?;
+    refuse_if_ahead(committer, context, rewound_at).await?;
     if mutation::on(Mutation::SweepBeforeCommit) {
         sweep(committer, &[], events).await?;
     }
@@ -284,10 +286,11 @@ async fn recover<C: Committer>(
 async fn refuse_if_ahead<C: Committer>(
     committer: &mut C,
     context: &TwoPhaseContext,
+    rewound_at: AttemptId,
 ) -> Result<(), ConnectorError> {
     let restored = context.name.opened_after;
     let committed = match context.subtask {
-        0 => committer.newest_committed().await?,
+        0 => committer.newest_committed(rewound_at).await?,
         _ => None,
     };
     let Some(committed) = committed.filter(|committed| *committed > restored) else { return Ok(()) };

@@ -36,6 +36,8 @@ pub struct Restored {
     committed: Vec<(OperatorUid, CheckpointId)>,
     /// Transactions that somebody decided to go on without, should they be lost.
     forgotten: Vec<TransactionName>,
+    /// The newest attempt that went back on purpose; 0: none.
+    rewound_at: AttemptId,
 }
 
 /// State of one operator over all its old subtasks.
@@ -59,7 +61,7 @@ pub async fn load(storage: &CheckpointStorage, manifest: &Manifest) -> Result<Re
         fault_point!("restore.read.after");
     }
     let (checkpoint, attempt) = (manifest.checkpoint, manifest.attempt);
-    Ok(Restored { checkpoint, attempt, operators, committed: Vec::new(), forgotten: Vec::new() })
+    Ok(Restored { checkpoint, attempt, operators, ..Restored::default() })
 }
 
 async fn load_operator(
@@ -114,6 +116,17 @@ impl Restored {
     #[must_use]
     pub fn with_forgotten(self, forgotten: Vec<TransactionName>) -> Self {
         Self { forgotten, ..self }
+    }
+
+    /// Adds which attempt was the last to go back on purpose.
+    #[must_use]
+    pub fn with_rewind(self, rewound_at: AttemptId) -> Self {
+        Self { rewound_at, ..self }
+    }
+
+    /// The newest attempt that went back on purpose; 0: none.
+    pub fn rewound_at(&self) -> AttemptId {
+        self.rewound_at
     }
 
     /// Transactions of `uid` that somebody decided to go on without, should they be lost.

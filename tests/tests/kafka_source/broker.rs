@@ -75,7 +75,9 @@ impl Topic {
     }
 
     pub(crate) fn create(&self, partitions: i32) {
-        let topic = NewTopic::new(&self.name, partitions, TopicReplication::Fixed(1));
+        let topic = NewTopic::new(&self.name, partitions, TopicReplication::Fixed(1))
+            // Records of tests are of 1970: the broker would delete them as soon as it looks.
+            .set("retention.ms", "-1");
         let admin = self.admin();
         let made = block_on(admin.create_topics([&topic], &options())).unwrap();
         made.into_iter().for_each(|made| drop(made.unwrap()));

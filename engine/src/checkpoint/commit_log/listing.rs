@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::entry::{ClaimBase, EntryBody, LogEntry};
 use crate::checkpoint::completed::CompletedCheckpoint;
-use crate::ids::{CheckpointId, EntryNumber, OperatorUid};
+use crate::ids::{AttemptId, CheckpointId, EntryNumber, OperatorUid};
 use crate::operator::TransactionName;
 
 /// Every entry that a listing showed and that could still be read.
@@ -111,6 +111,16 @@ impl Listing {
                 _ => None,
             })
             .collect()
+    }
+
+    /// The newest attempt that began with an explicit base: a rewind, or anew. What attempts below it committed, behind where it began, somebody has
+    /// decided to have once more. 0: there is none.
+    pub fn rewound_at(&self) -> AttemptId {
+        let explicit = |entry: &LogEntry| {
+            matches!(entry.body, EntryBody::Claim { base: ClaimBase::None | ClaimBase::Entry(_), .. })
+        };
+        let newest = self.iter().rev().find(|(number, entry)| explicit(entry) && !self.is_void(*number));
+        newest.map(|(_, entry)| entry.attempt).unwrap_or_default()
     }
 
     /// Whether the claim at `number` was void: an attempt below it had already written above it, which it can only have done

@@ -65,12 +65,13 @@ fn a_sink_that_merges_rows_in_several_subtasks_without_a_key_in_front_of_it_is_r
             },
         )
     }
-    let check = |parallelism, build: &dyn Fn(&DataStream<(u64, i64)>)| {
+    type Pairs = DataStream<(u64, i64)>;
+    type Build = Box<dyn Fn(&Pairs)>;
+    let check = |parallelism, build: &dyn Fn(&Pairs)| {
         let env = StreamEnvironment::new();
         build(&env.source("pairs", Datagen::new(|n| (n, 1_i64)).bounded(1)));
         env.into_graph("sums", parallelism, 128).map(drop).map_err(|error| tidegate::error_text(&error))
     };
-    type Build = Box<dyn Fn(&DataStream<(u64, i64)>)>;
     let refused: [Build; 4] = [
         Box::new(|pairs| drop(pairs.sink("s", sums().add_by("user_id")))),
         Box::new(|pairs| drop(pairs.sink("s", sums().overwrite_by("user_id").staging()))),

@@ -205,7 +205,10 @@ impl Progress {
 
 /// Runs something once, when it is first asked to.
 #[derive(Clone)]
-pub(crate) struct Once(Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>);
+pub(crate) struct Once(Arc<Mutex<Option<Act>>>);
+
+/// What is done once.
+type Act = Box<dyn FnOnce() + Send>;
 
 impl Once {
     pub(crate) fn new(what: impl FnOnce() + Send + 'static) -> Self {

@@ -189,7 +189,7 @@ pub enum MysqlError {
         source: ServerAnswer,
     },
     /// A value that the column does not hold: too long, out of range, NULL, not of its kind, against a check.
-    #[error("{} at {}: a value does not fit its column, and no row of the statement was written\n  help: widen the column, or mend the record in front of the sink", at.doing, at.server)]
+    #[error("{} at {}: a row does not fit the table, and no row of the statement was written\n  help: widen the column (add the partition, mend the trigger), or mend the record in front of the sink", at.doing, at.server)]
     Unfit {
         /// What and where.
         at: Attempted,
@@ -294,7 +294,9 @@ impl MysqlError {
             1205 => Self::LockWait { at, holder: None, source },
             1062 | 1586 => Self::DuplicateKey { at, source },
             1048 | 1264 | 1265 | 1292 | 1364 | 1366 | 1367 | 1406 | 1411 | 1452 | 1690 | 3140 | 3819
-            | 4025 | 1300 => Self::Unfit { at, source },
+            | 4025 | 1300 | 3988 => Self::Unfit { at, source },
+            // No partition, a trigger's SIGNAL, no number left: the same row is refused again and again.
+            167 | 1467 | 1526 | 1644 => Self::Unfit { at, source },
             1153 => Self::PacketTooLarge { at },
             1290 | 1836 | 1792 => Self::ReadOnly { at, source },
             _ => Self::Server { at, source },

@@ -97,7 +97,9 @@ pub(crate) fn create(address: &KafkaAddress, count: u32, force: bool) -> Result<
         delete(&consumer, address)?;
     }
     let partitions_asked = i32::try_from(count).unwrap_or(i32::MAX);
-    let topic = NewTopic::new(&address.topic, partitions_asked, TopicReplication::Fixed(1));
+    let topic = NewTopic::new(&address.topic, partitions_asked, TopicReplication::Fixed(1))
+        // Orders bear times of their own, which retention would go by.
+        .set("retention.ms", "-1");
     let watch = Stopwatch::started();
     loop {
         match make(address, &topic)? {

@@ -78,6 +78,7 @@ fn a_left_staging_table_is_shown_and_thrown_away_by_hand_and_its_job_learns_it()
         let refused = settle_by_hand(&mut hand, &seen[1], HandDecision::RollBack, 5).await.unwrap_err();
         assert!(refused.to_string().contains("cancel that job"), "{refused}");
         drop(writer);
+        hand.close().await;
         scene.alone().await;
         let mut hand = scene.connect().await;
         let seen = find(&mut hand).await;

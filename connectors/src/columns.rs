@@ -46,6 +46,7 @@ pub trait IntoColumn<D: ColumnValues> {
 }
 
 /// One column of a table.
+#[cfg_attr(not(feature = "mysql"), allow(unreachable_pub, reason = "only the MySQL sink hands it on"))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnSpec<K> {
     /// Its name.

@@ -9,7 +9,8 @@ use tracing_subscriber::EnvFilter;
 
 /// The variable that says what is logged, as in `info` or `tidegate_engine=debug`.
 const LOG_VARIABLE: &str = "TIDEGATE_LOG";
-const DEFAULT_FILTER: &str = "warn";
+/// Without rdkafka's own lines: clients that need them write their own, and the end of a partition is an error to it.
+const DEFAULT_FILTER: &str = "warn,rdkafka=off";
 
 /// Logs to standard error what `TIDEGATE_LOG` asks for; warnings and errors without it. A second call changes nothing.
 pub fn log_to_stderr() {

@@ -22,8 +22,8 @@ use crate::error::STUCK;
 
 /// Exit status of a process that ended because of Ctrl-C, as shells have it.
 const STOPPED_AT_ONCE: i32 = 130;
-/// An orderly cancel is given up after 9 s, and its I/O side some time later: whoever is still there then does not step at all.
-const END_WITHIN: Duration = Duration::from_secs(15);
+/// An orderly cancel is given up after 8 s, and its I/O side half a second later: whoever is still there now does not step at all.
+const END_WITHIN: Duration = Duration::from_millis(9_800);
 
 /// The signals of one run, until it is dropped.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ async fn obey(
             }
             Some(()) = terminate.recv() => {}
             () = &mut too_late, if asked => {
-                let within = END_WITHIN.as_secs();
+                let within = END_WITHIN.as_secs_f64();
                 eprintln!(
                     "error: job \"{job}\" did not end within {within} s of the signal: it does not step; the process ends\n  \
                      help: nothing is lost: the next start commits or rolls back what is prepared"

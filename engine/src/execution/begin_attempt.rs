@@ -143,7 +143,7 @@ impl JobExecution {
         });
         match built {
             Ok(mut built) => {
-                if self.cancel_wanted {
+                if self.is_canceling() {
                     built.control(Control::Cancel);
                 }
                 self.state = State::Running(Box::new(built));

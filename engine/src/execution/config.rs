@@ -44,7 +44,7 @@ pub struct ExecutionConfig {
     pub restore: RestoreFrom,
     /// Drop state of operators that are no longer in the job.
     pub allow_non_restored_state: bool,
-    /// A cancel, or a slot after its attempt's end, may take so long, in milliseconds; then the process is ended. A cancel waits nine
+    /// A cancel, or a slot after its attempt's end, may take so long, in milliseconds; then the process is ended. A cancel waits eight
     /// tenths of it for an orderly end, and has the rest for ending without one.
     pub cancellation_timeout_ms: u64,
     /// What follows a failure.
@@ -95,8 +95,9 @@ impl ExecutionConfig {
         Duration::from_millis(self.cancellation_timeout_ms)
     }
 
+    /// The rest of the timeout is for an end that is not orderly.
     pub(crate) fn orderly_cancel(&self) -> Duration {
-        self.cancellation_timeout() / 10 * 9
+        self.cancellation_timeout() / 10 * 8
     }
 
     pub(crate) fn limits(&self) -> StageLimits {

@@ -52,6 +52,8 @@ pub struct ExecutionSetup {
 const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two looks at them.
 const JOIN_PAUSE: Duration = Duration::from_millis(5);
+/// After a cancel, in order or not, slots and I/O side are waited for so long in any case.
+pub(super) const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// How a job ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,8 +131,8 @@ pub struct JobExecution {
     pub(super) log: Option<(LogClient, AttemptId)>,
     pub(super) attempts: u32,
     pub(super) claimed_once: bool,
-    /// Asked for while no attempt ran: the next one only commits and rolls back.
-    pub(super) cancel_wanted: bool,
+    /// Somebody has canceled the job, and the end is orderly until then; an attempt that begins now only commits and rolls back.
+    cancel_by: Option<Moment>,
     pub(super) previous: Option<AttemptId>,
     pub(super) own_claims: OwnClaims,
     pub(super) state: State,
@@ -179,7 +181,7 @@ impl JobExecution {
             log: None,
             attempts: 0,
             claimed_once: false,
-            cancel_wanted: false,
+            cancel_by: None,
             previous: None,
             own_claims: OwnClaims::default(),
             state: State::Waiting { until: now, before: None },
@@ -218,6 +220,10 @@ impl JobExecution {
     /// Asks something of the job. A job of which no attempt has run yet is canceled at once. After one has failed, checkpoints may
     /// list transactions that nobody has committed: another attempt settles them, in order and without a pause.
     pub fn control(&mut self, control: Control) -> Option<JobOutcome> {
+        if control == Control::Cancel {
+            let by = self.setup.clock.now() + self.orderly_cancel();
+            self.cancel_by.get_or_insert(by);
+        }
         match &mut self.state {
             State::Running(attempt) => attempt.control(control),
             State::Over | State::Sweeping { .. } => {}
@@ -226,11 +232,8 @@ impl JobExecution {
                 self.stop();
                 return Some(JobOutcome::Canceled);
             }
-            State::Starting { .. } => self.cancel_wanted = true,
-            State::Waiting { until, .. } => {
-                self.cancel_wanted = true;
-                *until = self.setup.clock.now();
-            }
+            State::Starting { .. } => {}
+            State::Waiting { until, .. } => *until = self.setup.clock.now(),
         }
         None
     }
@@ -249,8 +252,24 @@ impl JobExecution {
     }
 
     /// How long a cancel waits for an orderly end.
-    pub fn orderly_cancel(&self) -> Duration {
+    fn orderly_cancel(&self) -> Duration {
         self.setup.config.orderly_cancel()
+    }
+
+    /// Whether somebody has canceled the job.
+    pub fn is_canceling(&self) -> bool {
+        self.cancel_by.is_some()
+    }
+
+    /// Whether a cancel has had the time for an orderly end.
+    pub fn cancel_is_late(&self) -> bool {
+        self.cancel_by.is_some_and(|by| self.setup.clock.now() >= by)
+    }
+
+    /// How long the slots' threads have for coming back.
+    fn slots_patience(&self) -> Duration {
+        let left = self.cancel_by.map(|by| by.saturating_sub(self.setup.clock.now()).max(LAST_WORDS));
+        left.map_or(self.cancellation_timeout(), |left| left.min(self.cancellation_timeout()))
     }
 
     /// An orderly cancel has not ended in time: stops at once. What is prepared is settled by the next start.
@@ -374,7 +393,7 @@ impl JobExecution {
     }
 
     fn ended(&mut self, end: AttemptEnd) -> ExecutionStep {
-        let after = self.cancellation_timeout();
+        let after = self.slots_patience();
         if let State::Running(attempt) = &mut self.state
             && !attempt.stop_slots(after)
         {
@@ -432,7 +451,7 @@ impl JobExecution {
     fn failed(&mut self, cause: String, restartable: bool, error: Option<EngineError>) -> ExecutionStep {
         let now = self.setup.clock.now();
         if restartable
-            && !self.cancel_wanted
+            && !self.is_canceling()
             && let RestartDecision::RestartAfter(after) = self.restarts.failed(now)
         {
             self.failure.clone_from(&cause);

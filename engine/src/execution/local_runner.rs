@@ -13,7 +13,9 @@ use tidegate_state::CheckpointStorage;
 use super::attempt::Slots;
 use super::config::ExecutionConfig;
 use super::control::{ControlHandle, JobEnd, JobMonitor, MayTrigger, Question};
-use super::job_execution::{ExecutionNotice, ExecutionSetup, ExecutionStep, JobExecution, JobOutcome};
+use super::job_execution::{
+    ExecutionNotice, ExecutionSetup, ExecutionStep, JobExecution, JobOutcome, LAST_WORDS,
+};
 use crate::clock::{SharedClock, SystemClock};
 use crate::error::EngineError;
 use crate::graph::JobGraph;
@@ -22,8 +24,6 @@ use crate::jobmanager::Control;
 
 /// Threads that run futures.
 const IO_THREADS: usize = 2;
-/// The I/O side of a job that was canceled in order, or given up, is waited for so long before the process ends.
-const LAST_WORDS: Duration = Duration::from_millis(500);
 /// The longest park: a lost wake-up costs no more than this.
 const PARK_MAX: Duration = Duration::from_millis(50);
 
@@ -134,17 +134,15 @@ impl LocalRunner {
     }
 
     fn run_to_the_end(&mut self, mut watch: impl FnMut(&ExecutionNotice)) -> Result<JobOutcome, EngineError> {
-        let mut cancel_by = None;
         loop {
             self.answer();
-            if cancel_by.is_none() && self.cancel.wanted.load(Ordering::Acquire) {
+            if !self.execution.is_canceling() && self.cancel.wanted.load(Ordering::Acquire) {
                 self.monitor.canceling();
-                cancel_by = Some(self.clock.now() + self.execution.orderly_cancel());
                 if let Some(outcome) = self.execution.control(Control::Cancel) {
                     return Ok(outcome);
                 }
             }
-            if cancel_by.is_some_and(|by| self.clock.now() >= by) {
+            if self.execution.cancel_is_late() {
                 return Err(self.execution.give_up_cancel());
             }
             let step = self.execution.step();
@@ -165,8 +163,9 @@ impl LocalRunner {
         let Some(runtime) = self.runtime.take() else { return result };
         self.execution.stop();
         let patience = match &result {
-            Ok(JobOutcome::Canceled)
-            | Err(EngineError::CancelTimedOut { .. } | EngineError::IoStuck { .. }) => LAST_WORDS,
+            Err(EngineError::IoStuck { .. }) => LAST_WORDS,
+            // However a cancel ended, also by a failure: who waits for it shall not wait for more.
+            _ if self.execution.is_canceling() => LAST_WORDS,
             _ => self.execution.cancellation_timeout(),
         };
         let presence = Arc::clone(self.execution.presence());

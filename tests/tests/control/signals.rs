@@ -1,8 +1,15 @@
 //! Ctrl-C and SIGTERM are obeyed by every process, also by one whose connector blocks all threads of the I/O side.
 
+use std::time::Duration;
+
+use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
+use tidegate::engine::clock::{Clock, SystemClock};
 
 use super::scene::{Job, Scene, poll, stdout};
+
+/// What a cancel may take, whatever stands in its way.
+const CANCEL_MAX: Duration = Duration::from_secs(10);
 
 fn send(job: &Job, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(job.pid()).unwrap()).unwrap(), signal).unwrap();
@@ -46,6 +53,32 @@ fn a_cancel_and_sigterm_end_a_job_whose_sinks_block_the_io_side_with_status_4_an
         assert_eq!(status.code(), Some(4), "{said}");
         assert!(said.contains("was not canceled in order") && said.contains("counts_sink["), "{said}");
     }
+}
+
+/// Eight subtasks take turns at one connection, and each of them waits 5 s for the file: the first that gives up fails the attempt, and
+/// the others are not waited for.
+#[test]
+fn a_cancel_beside_a_database_that_another_process_holds_ends_in_time_and_loses_nothing() {
+    let scene = Scene::new();
+    let args = ["--db", "counts.sqlite", "--parallelism", "8", "--checkpoint-interval", "50ms"];
+    let mut job = scene.started(&args);
+    job.wait_for("committed");
+    let other = Connection::open(scene.path("counts.sqlite")).unwrap();
+    other.busy_timeout(super::scene::PATIENCE).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let clock = SystemClock::new();
+    send(&job, Signal::INT);
+    let (status, said) = job.end();
+    let took = clock.now();
+    assert!(took < CANCEL_MAX, "{took:?}: {said}");
+    assert_eq!(status.code(), Some(4), "{said}");
+    assert!(said.contains("database is locked") && said.contains("counts_sink["), "{said}");
+    drop(other);
+    let mut next = scene.started(&args);
+    next.wait_for("committed");
+    send(&next, Signal::INT);
+    let (status, said) = next.end();
+    assert_eq!(status.code(), Some(0), "{said}");
 }
 
 #[test]

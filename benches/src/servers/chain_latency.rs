@@ -19,8 +19,9 @@ use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedPr
 use tidegate_connectors::kafka::KafkaSource;
 use tidegate_connectors::mysql::MysqlSink;
 use tidegate_engine::api::StreamEnvironment;
-use tidegate_engine::clock::{Clock, SystemClock};
+use tidegate_engine::clock::{Clock, Moment, SystemClock};
 use tidegate_engine::execution::ExecutionNotice;
+use tidegate_engine::ids::CheckpointId;
 use tidegate_engine::jobmanager::MasterNotice;
 
 use super::tables::{Table, connect, mysql};
@@ -41,8 +42,8 @@ pub(crate) struct ChainLatencyOptions {
     /// Records per second
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) rate: u64,
-    /// Seconds of each run
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=120))]
+    /// Seconds of each run; the first is a warm-up
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(2..=120))]
     pub(crate) seconds: u64,
     #[command(flatten)]
     pub(crate) servers: ServerOptions,
@@ -60,6 +61,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Between two bursts of the producer.
 const BURST_EVERY: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Records of the first second are not measured: the source still looks for its leaders, the first sessions are still being opened.
+const WARM_UP_S: u64 = 1;
 
 /// Runs it.
 ///
@@ -82,7 +85,7 @@ pub(crate) fn run(options: &ChainLatencyOptions) -> Result<Outcome, BenchError> 
         .outcome("chain-latency", measured, load)
         .setting("interval_ms", options.interval_ms)
         .setting("records_per_s", options.rate);
-    let mut outcome = outcome.showing(&["p50_ms", "p99_ms"]);
+    let mut outcome = outcome.showing(&["p50_ms", "p99_ms", "stored_p50_ms", "committed_p50_ms"]);
     let p99 = outcome.note(GROUP, OURS, "p99_ms").map(|spread| spread.median);
     outcome.figure("p99_ms", p99);
     outcome.at_most("p99 from making to visible row, ms", p99, options.interval_ms as f64 + ON_TOP_MS);
@@ -112,13 +115,16 @@ fn measure(
         batch_age_ms: 5,
     };
     let (ready, over) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
+    let mut parts = Parts::new();
+    // The harness's own first run is shorter.
+    let warm_up = (options.rate * WARM_UP_S).min(records / 2);
     let watch = Stopwatch::start();
     let samples = std::thread::scope(|scope| {
         let producer = scope.spawn(|| produce(topic, options.rate, records, &ready, &over));
         let (cancel_tx, cancel_rx) = std::sync::mpsc::sync_channel(1);
         let over_now = &over;
         let reader = scope.spawn(move || {
-            let seen = block_on(look(table, records, over_now));
+            let seen = block_on(look(table, records, warm_up, over_now));
             if let Ok(cancel) = cancel_rx.recv_timeout(PATIENCE) {
                 let cancel: tidegate_engine::execution::CancelHandle = cancel;
                 cancel.cancel();
@@ -126,6 +132,7 @@ fn measure(
             seen
         });
         let ran = job.run(env, |notice, cancel| {
+            parts.note(notice);
             if let ExecutionNotice::Master(MasterNotice::Recovered { .. }) = notice
                 && !ready.swap(true, Ordering::AcqRel)
             {
@@ -141,16 +148,53 @@ fn measure(
         reader.join().map_err(ended)??
     })?;
     let run = watch.stop(records);
-    if samples.count() != records {
+    let expected = records - warm_up;
+    if samples.count() != expected {
         let (candidate, got) = (OURS.to_owned(), samples.count());
-        return Err(BenchError::WrongResult { candidate, got, expected: records });
+        return Err(BenchError::WrongResult { candidate, got, expected });
     }
     let at = |percent| samples.percentile_ms(percent).unwrap_or_default();
     Ok(run
         .note("p50_ms", at(50.0))
         .note("p90_ms", at(90.0))
         .note("p99_ms", at(99.0))
-        .note("max_ms", samples.max_ms().unwrap_or_default()))
+        .note("max_ms", samples.max_ms().unwrap_or_default())
+        .note("stored_p50_ms", parts.stored.percentile_ms(50.0).unwrap_or_default())
+        .note("stored_max_ms", parts.stored.max_ms().unwrap_or_default())
+        .note("committed_p50_ms", parts.committed.percentile_ms(50.0).unwrap_or_default())
+        .note("committed_max_ms", parts.committed.max_ms().unwrap_or_default()))
+}
+
+/// What a row waits for beside the next trigger.
+struct Parts {
+    clock: SystemClock,
+    /// From a checkpoint's trigger to its entry in the log: barriers, XA PREPARE, files.
+    stored: Samples,
+    /// From the entry to the last branch's commit.
+    committed: Samples,
+    complete: Option<(CheckpointId, Moment)>,
+}
+
+impl Parts {
+    fn new() -> Self {
+        let (stored, committed) = (Samples::default(), Samples::default());
+        Self { clock: SystemClock::new(), stored, committed, complete: None }
+    }
+
+    fn note(&mut self, notice: &ExecutionNotice) {
+        match notice {
+            ExecutionNotice::Master(MasterNotice::CheckpointCompleted(stats)) => {
+                self.stored.add(stats.end_to_end);
+                self.complete = Some((stats.id, self.clock.now()));
+            }
+            ExecutionNotice::Master(MasterNotice::Committed { up_to }) => {
+                if let Some((_, at)) = self.complete.filter(|(id, _)| id == up_to) {
+                    self.committed.add(self.clock.now().saturating_sub(at));
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Writes orders at a steady rate, once the job is ready.
@@ -189,20 +233,22 @@ fn produce(
     producer.flush(PATIENCE).map_err(kafka("producing"))
 }
 
-/// Asks for rows that were not there before, until all are.
-async fn look(table: &Table, records: u64, over: &AtomicBool) -> Result<Samples, BenchError> {
+/// Asks for rows that were not there before, until all are; the first `warm_up` of them are not measured.
+async fn look(table: &Table, records: u64, warm_up: u64, over: &AtomicBool) -> Result<Samples, BenchError> {
     let failed = mysql("looking at the table");
     let (mut conn, clock) = (connect(&table.url).await?, SystemClock::new());
     let (mut samples, mut seen, mut low) = (Samples::default(), BTreeSet::new(), 0);
     let query = format!("SELECT order_id, event_time_ms FROM {} WHERE order_id >= ?", table.name);
-    while samples.count() < records && pause(LOOK_EVERY, over) {
+    while low < records && pause(LOOK_EVERY, over) {
         let rows: Vec<(u64, i64)> = conn.exec(&query, (low,)).await.map_err(&failed)?;
         let now = clock.wall_ms();
         for (order, made_ms) in
             rows.into_iter().filter(|(order, _)| !seen.contains(order)).collect::<Vec<_>>()
         {
             seen.insert(order);
-            samples.add(Duration::from_millis(u64::try_from(now - made_ms).unwrap_or(0)));
+            if order >= warm_up {
+                samples.add(Duration::from_millis(u64::try_from(now - made_ms).unwrap_or(0)));
+            }
         }
         // What lies below is all there, and is not asked for again.
         while seen.remove(&low) {

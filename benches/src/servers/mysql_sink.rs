@@ -24,7 +24,7 @@ use crate::stopwatch::Stopwatch;
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MysqlSinkOptions {
     /// Rows of each run
-    #[arg(long, default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) records: u64,
     /// From one commit to the next
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]

@@ -8,7 +8,7 @@
 use tidegate_engine::element::Batch;
 
 use super::columns::{Columns, RowEncoder};
-use super::insert::{ROWS_PER_STATEMENT, Rows};
+use super::insert::Rows;
 use super::sink::Target;
 use super::{Attempted, MysqlError};
 
@@ -37,21 +37,37 @@ impl<T> HeldRows<T> {
         if self.broken { Err(MysqlError::Broken { at: self.at.clone() }) } else { Ok(()) }
     }
 
-    /// Holds the rows of a batch; whether there are enough for a statement.
-    pub(crate) fn hold(&mut self, batch: &Batch<T>) -> Result<bool, MysqlError> {
+    /// Holds the rows of a batch.
+    pub(crate) fn hold(&mut self, batch: &Batch<T>) -> Result<(), MysqlError> {
         for record in &batch.values {
             self.encoder.encode(record, &mut self.rows.values)?;
         }
-        Ok(self.rows.len() >= ROWS_PER_STATEMENT)
+        Ok(())
     }
 
-    /// Takes out what is held, if there is anything; the writer is broken until [`done`](Self::done).
-    pub(crate) fn take(&mut self) -> Option<Rows> {
-        if self.rows.len() == 0 {
+    /// Takes out whole statements of rows, if there are any; the writer is broken until [`done`](Self::done).
+    pub(crate) fn take_statements(&mut self) -> Option<Rows> {
+        let rows = self.rows.take_statements();
+        self.taken(rows)
+    }
+
+    /// Takes out all that is held, if there is anything; the writer is broken until [`done`](Self::done).
+    pub(crate) fn take_all(&mut self) -> Option<Rows> {
+        let rows = self.rows.take_all();
+        self.taken(rows)
+    }
+
+    fn taken(&mut self, rows: Rows) -> Option<Rows> {
+        if rows.len() == 0 {
             return None;
         }
         self.begin();
-        Some(self.rows.take())
+        Some(rows)
+    }
+
+    /// What the writer does, for an error.
+    pub(crate) fn at(&self) -> &Attempted {
+        &self.at
     }
 
     /// From here on, until [`done`](Self::done), a failure breaks the writer.
@@ -66,7 +82,7 @@ impl<T> HeldRows<T> {
 
     /// Throws away what is held; the writer begins anew.
     pub(crate) fn discard(&mut self) {
-        drop(self.rows.take());
+        drop(self.rows.take_all());
         self.broken = false;
     }
 }

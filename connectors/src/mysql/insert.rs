@@ -15,7 +15,7 @@ use super::value::wire_bytes;
 use super::{Connection, MysqlError};
 
 /// Rows in one statement; more gain little.
-pub(crate) const ROWS_PER_STATEMENT: usize = 500;
+const ROWS_PER_STATEMENT: usize = 1_000;
 /// The protocol counts placeholders in 16 bits.
 const PLACEHOLDERS_MAX: usize = 65_535;
 /// Room in a packet for all but the values.
@@ -41,27 +41,41 @@ impl Rows {
         self.values.len() / self.width
     }
 
-    /// Takes the rows out.
-    pub(crate) fn take(&mut self) -> Self {
-        let before = self.before;
-        self.before += self.len() as u64;
-        Self { width: self.width, values: std::mem::take(&mut self.values), before }
+    /// Rows that one statement takes, as far as their number goes.
+    fn per_statement(&self) -> usize {
+        ROWS_PER_STATEMENT.min(PLACEHOLDERS_MAX / self.width).max(1)
+    }
+
+    /// Takes all rows out.
+    pub(crate) fn take_all(&mut self) -> Self {
+        self.take(self.len())
+    }
+
+    /// Takes out the rows of whole statements, maybe none. A statement of a few rows costs the way to the server and back as one of
+    /// many does, and each number of rows is one more statement for the server to prepare.
+    pub(crate) fn take_statements(&mut self) -> Self {
+        self.take(self.len() - self.len() % self.per_statement())
+    }
+
+    fn take(&mut self, rows: usize) -> Self {
+        let (later, before) = (self.values.split_off(rows * self.width), self.before);
+        self.before += rows as u64;
+        Self { width: self.width, values: std::mem::replace(&mut self.values, later), before }
     }
 }
 
 /// The statement that inserts `rows` rows of `spec` into `table`.
 pub(crate) fn insert_sql(spec: &TableSpec, table: &str, clause: &str, rows: usize) -> String {
     let row = format!("({})", vec!["?"; spec.columns.len()].join(","));
-    let (table, columns, values) = (quoted(table), spec.column_names(), vec![row; rows].join(","));
+    let (table, columns, values) = (quoted(table), spec.column_names(), vec![row.as_str(); rows].join(","));
     format!("INSERT INTO {table} ({columns}) VALUES {values}{clause}")
 }
 
 /// How many of the first rows go into one statement.
 fn group(rows: &Rows, from: usize, packet_bytes_max: usize) -> Result<usize, (usize, usize)> {
-    let most = ROWS_PER_STATEMENT.min(PLACEHOLDERS_MAX / rows.width).max(1);
     let packet = packet_bytes_max.saturating_sub(PACKET_ROOM_BYTES);
     let (mut bytes, mut count) = (0, 0);
-    for row in rows.values[from * rows.width..].chunks_exact(rows.width).take(most) {
+    for row in rows.values[from * rows.width..].chunks_exact(rows.width).take(rows.per_statement()) {
         let row_bytes: usize = row.iter().map(wire_bytes).sum();
         if count == 0 && row_bytes > packet {
             return Err((from, row_bytes));
@@ -144,6 +158,15 @@ mod tests {
         assert_eq!(group(&rows(200, &[1; 400]), 0, 1 << 24), Ok(327));
         assert_eq!(group(&rows(1, &[40_000; 10]), 0, 100_000), Ok(2));
         assert_eq!(group(&rows(1, &[40_000, 10]), 1, 100_000), Ok(1));
+    }
+
+    #[test]
+    fn what_is_too_little_for_a_statement_waits() {
+        let mut held = rows(2, &[1; 2_300]);
+        assert_eq!((held.take_statements().len(), held.len()), (2_000, 300));
+        assert_eq!((held.take_statements().len(), held.len()), (0, 300));
+        let rest = held.take_all();
+        assert_eq!((rest.len(), rest.before, held.len()), (300, 2_000, 0));
     }
 
     #[test]

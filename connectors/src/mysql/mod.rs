@@ -15,6 +15,7 @@ mod connection;
 mod error;
 mod held_rows;
 mod insert;
+mod insert_under_way;
 mod ledger;
 mod left_over;
 mod limits;

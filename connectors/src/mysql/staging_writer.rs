@@ -3,6 +3,8 @@
 //! Owns: the open table and the rows that wait. Does not own: what becomes of it (see [`super::StagingCommitter`]). Runs on: the I/O
 //! side.
 
+use std::sync::Arc;
+
 use tidegate_engine::api::{ConnectorError, TwoPhaseContext, TwoPhaseWriter};
 use tidegate_engine::element::Batch;
 use tidegate_engine::operator::TransactionName;
@@ -10,7 +12,8 @@ use tidegate_state::{StateType, fault_point};
 
 use super::columns::Columns;
 use super::held_rows::HeldRows;
-use super::insert::insert;
+use super::insert::Rows;
+use super::insert_under_way::{Insert, InsertUnderWay};
 use super::sink::Target;
 use super::writer_session::WriterSession;
 use super::xid::Xid;
@@ -30,6 +33,7 @@ pub struct StagingWriter<T> {
     target: Target,
     context: TwoPhaseContext,
     held: HeldRows<T>,
+    under_way: InsertUnderWay,
     session: Option<WriterSession>,
     open: Option<OpenTable>,
 }
@@ -45,19 +49,20 @@ impl<T> StagingWriter<T> {
     pub(crate) fn new(target: Target, columns: Columns<T>, context: TwoPhaseContext) -> Self {
         let held =
             HeldRows::new(&target, columns, format!("staging rows for the table {}", target.spec.name));
-        Self { target, context, held, session: None, open: None }
+        let under_way = InsertUnderWay::none(held.at().clone());
+        Self { target, context, held, under_way, session: None, open: None }
     }
 
-    /// Stages the rows that wait. Afterwards they are on disk.
-    async fn flush(&mut self) -> Result<(), MysqlError> {
-        let Some(open) = &mut self.open else { return Ok(()) };
-        let Some(rows) = self.held.take() else { return Ok(()) };
-        let count = rows.len() as u64;
+    /// Begins to stage rows that waited; they are on disk once that is settled.
+    async fn send(&mut self, rows: Option<Rows>) -> Result<(), MysqlError> {
+        let (Some(open), Some(rows)) = (&mut self.open, rows) else { return Ok(()) };
+        self.under_way.settled().await?;
+        open.rows += rows.len() as u64;
         let session = match &mut self.session {
             Some(session) => session,
             none => none.insert(WriterSession::open(&self.target.url, &self.context).await?),
         };
-        let mut connection = session.lock().await;
+        let mut connection = session.lock_owned().await;
         let table = match &open.table {
             Some(table) => table.clone(),
             None => {
@@ -66,8 +71,8 @@ impl<T> StagingWriter<T> {
                 open.table.insert(made).clone()
             }
         };
-        insert(&mut connection, &self.target.spec, &table, true, rows).await?;
-        open.rows += count;
+        let insert = Insert { spec: Arc::clone(&self.target.spec), table, plainly: true, rows };
+        self.under_way.begin(&self.context.connector.io, connection, insert);
         self.held.done();
         Ok(())
     }
@@ -83,21 +88,25 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for StagingWriter<T> {
             return Ok(());
         }
         self.open.get_or_insert_with(|| OpenTable { xid: Xid::of(name), table: None, rows: 0 });
-        if self.held.hold(&batch)? {
-            self.flush().await?;
-        }
-        Ok(())
+        self.held.hold(&batch)?;
+        let rows = self.held.take_statements();
+        Ok(self.send(rows).await?)
     }
 
     async fn prepare(&mut self) -> Result<Option<StagedTable>, ConnectorError> {
         self.held.refuse_broken()?;
-        self.flush().await?;
+        let rows = self.held.take_all();
+        self.send(rows).await?;
+        self.held.begin();
+        self.under_way.settled().await?;
+        self.held.done();
         let open = self.open.take();
         Ok(open.and_then(|open| open.table.map(|table| StagedTable { table, rows: open.rows })))
     }
 
     async fn discard(&mut self) -> Result<(), ConnectorError> {
         self.held.discard();
+        let _ = self.under_way.settled().await;
         let (open, session) = (self.open.take(), self.session.take());
         let Some(mut session) = session else { return Ok(()) };
         let dropped = match open {

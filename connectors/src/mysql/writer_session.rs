@@ -14,7 +14,7 @@ use mysql_async::Value;
 use tidegate_engine::api::TwoPhaseContext;
 use tidegate_engine::io::{SharedIo, SpawnedIo};
 use tidegate_engine::operator::TransactionScope;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard};
 
 use super::xid::{Xid, branch_lock, writer_lock};
 use super::{Connection, MysqlError, MysqlUrl, SessionLimits};
@@ -63,6 +63,11 @@ impl WriterSession {
     /// The session, for one or several statements.
     pub(crate) async fn lock(&mut self) -> MutexGuard<'_, Connection> {
         self.connection.lock().await
+    }
+
+    /// The session, for a task of its own.
+    pub(crate) async fn lock_owned(&mut self) -> OwnedMutexGuard<Connection> {
+        Arc::clone(&self.connection).lock_owned().await
     }
 
     /// Goes over from the writer's lock to that of the branch it has prepared: another session may write now.

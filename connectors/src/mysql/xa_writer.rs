@@ -2,11 +2,14 @@
 //!
 //! Rows wait here until a statement is worth its while; the branch is opened with the first statement. At the barrier the rest goes
 //! out, then the ledger row, `XA END`, `XA PREPARE`. On MariaDB a prepared branch belongs to its session until that ends, and the
-//! session can do nothing else; so the session is kept for the commit, and the next branch gets another. A failed statement fails the subtask:
+//! session can do nothing else; so the session is kept for the commit, and the next branch gets another. While the server works on a
+//! statement, the rows of the next one are made. A failed statement fails the subtask:
 //! after a deadlock the branch is gone, and after an uncertain answer recovery decides.
 //!
 //! Owns: the open branch and the rows that wait. Does not own: what becomes of a prepared one (see [`super::XaCommitter`]).
 //! Runs on: the I/O side.
+
+use std::sync::Arc;
 
 use tidegate_engine::api::{ConnectorError, TwoPhaseContext, TwoPhaseWriter};
 use tidegate_engine::element::Batch;
@@ -16,7 +19,8 @@ use tidegate_state::{StateType, fault_point};
 
 use super::columns::Columns;
 use super::held_rows::HeldRows;
-use super::insert::insert;
+use super::insert::Rows;
+use super::insert_under_way::{Insert, InsertUnderWay};
 use super::ledger::{self, LedgerEntry};
 use super::sink::Target;
 use super::writer_session::WriterSession;
@@ -39,6 +43,7 @@ pub struct XaWriter<T> {
     target: Target,
     context: TwoPhaseContext,
     held: HeldRows<T>,
+    under_way: InsertUnderWay,
     session: Option<WriterSession>,
     open: Option<OpenBranch>,
     closing: CheckpointId,
@@ -54,19 +59,20 @@ impl<T> XaWriter<T> {
     pub(crate) fn new(target: Target, columns: Columns<T>, context: TwoPhaseContext) -> Self {
         let held =
             HeldRows::new(&target, columns, format!("writing rows into the table {}", target.spec.name));
-        Self { target, context, held, session: None, open: None, closing: CheckpointId(0) }
+        let under_way = InsertUnderWay::none(held.at().clone());
+        Self { target, context, held, under_way, session: None, open: None, closing: CheckpointId(0) }
     }
 
-    /// Sends the rows that wait; opens the branch if this is its first statement.
-    async fn flush(&mut self) -> Result<(), MysqlError> {
-        let Some(open) = &mut self.open else { return Ok(()) };
-        let Some(rows) = self.held.take() else { return Ok(()) };
-        let count = rows.len() as u64;
+    /// Begins to insert rows that waited; opens the branch if this is its first statement.
+    async fn send(&mut self, rows: Option<Rows>) -> Result<(), MysqlError> {
+        let (Some(open), Some(rows)) = (&mut self.open, rows) else { return Ok(()) };
+        self.under_way.settled().await?;
+        open.rows += rows.len() as u64;
         let session = match &mut self.session {
             Some(session) => session,
             none => none.insert(WriterSession::open(&self.target.url, &self.context).await?),
         };
-        let mut connection = session.lock().await;
+        let mut connection = session.lock_owned().await;
         if !open.started {
             fault_point!("mysql.xa.start.before");
             let doing = format!("opening the branch {}", open.xid);
@@ -74,8 +80,9 @@ impl<T> XaWriter<T> {
             fault_point!("mysql.xa.start.after");
             open.started = true;
         }
-        insert(&mut connection, &self.target.spec, &self.target.spec.name, false, rows).await?;
-        open.rows += count;
+        let (spec, table) = (Arc::clone(&self.target.spec), self.target.spec.name.clone());
+        let insert = Insert { spec, table, plainly: false, rows };
+        self.under_way.begin(&self.context.connector.io, connection, insert);
         self.held.done();
         Ok(())
     }
@@ -83,6 +90,7 @@ impl<T> XaWriter<T> {
     /// Ledger row, END, PREPARE.
     async fn prepare_branch(&mut self, open: OpenBranch) -> Result<XaBranch, MysqlError> {
         self.held.begin();
+        self.under_way.settled().await?;
         let Some(mut session) = self.session.take() else {
             let doing = format!("preparing the branch {}", open.xid);
             return Err(MysqlError::Broken { at: Attempted { doing, server: self.target.url.place() } });
@@ -121,10 +129,9 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for XaWriter<T> {
             return Ok(());
         }
         self.open.get_or_insert_with(|| OpenBranch { xid: Xid::of(name), started: false, rows: 0 });
-        if self.held.hold(&batch)? {
-            self.flush().await?;
-        }
-        Ok(())
+        self.held.hold(&batch)?;
+        let rows = self.held.take_statements();
+        Ok(self.send(rows).await?)
     }
 
     fn closing(&mut self, barrier: CheckpointId) {
@@ -133,13 +140,15 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for XaWriter<T> {
 
     async fn prepare(&mut self) -> Result<Option<XaBranch>, ConnectorError> {
         self.held.refuse_broken()?;
-        self.flush().await?;
+        let rows = self.held.take_all();
+        self.send(rows).await?;
         let Some(open) = self.open.take() else { return Ok(None) };
         Ok(Some(self.prepare_branch(open).await?))
     }
 
     async fn discard(&mut self) -> Result<(), ConnectorError> {
         self.held.discard();
+        let _ = self.under_way.settled().await;
         let (open, session) = (self.open.take(), self.session.take());
         if let Some(mut session) = session {
             // What is not prepared is rolled back with its session, whatever state it is in.

@@ -11,7 +11,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_engine::api::{ConnectorContext, ReadStatus, SourceOutput, SplitReader};
+use tidegate_engine::api::{ClaimWatch, ConnectorContext, ReadStatus, SourceOutput, SplitReader};
 use tidegate_engine::clock::ManualClock;
 use tidegate_engine::io::{BoxFuture, Io, NoWake, SharedIo, SpawnedIo};
 
@@ -37,6 +37,7 @@ impl Bench {
             io: Arc::clone(&self.io),
             waker: Arc::new(NoWake),
             checkpoint_timeout: Duration::from_secs(60),
+            claim: ClaimWatch::unclaimed(),
         }
     }
 }

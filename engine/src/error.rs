@@ -7,7 +7,6 @@
 use std::fmt;
 
 use crate::api::ConnectorError;
-use crate::checkpoint::commit_log::LogError;
 use crate::ids::{CheckpointId, JobName};
 use crate::operator::LostTransaction;
 use crate::taskworker::restore::RestoreError;
@@ -230,9 +229,7 @@ impl EngineError {
         match self {
             Self::Fenced { .. } => Recovery::Fenced,
             Self::Storage(_) => Recovery::RestartFromCheckpoint,
-            Self::Log(error) if matches!(**error, LogError::Store { .. } | LogError::Restless { .. }) => {
-                Recovery::RestartFromCheckpoint
-            }
+            Self::Log(error) if error.is_away() => Recovery::RestartFromCheckpoint,
             Self::Restore(error) if matches!(**error, RestoreError::Storage { .. }) => {
                 Recovery::RestartFromCheckpoint
             }

@@ -50,7 +50,7 @@ pub(crate) async fn within<T>(io: &SharedIo, span: Duration, work: impl Future<O
     }
 }
 
-fn millis(span: Duration) -> u64 {
+pub(crate) fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 

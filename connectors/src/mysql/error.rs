@@ -3,7 +3,7 @@
 //! Owns: the cases, their words, whether a restart may help, whether the server may have done what it was asked.
 //! Does not own: retries. Runs on: plain data. Codes: MariaDB "Error Codes", MySQL "Server Error Message Reference".
 
-use tidegate_engine::api::ConnectorError;
+use tidegate_engine::api::{ClaimError, ConnectorError};
 
 use super::{MysqlUrlError, TableRefusal, ValueError};
 
@@ -235,6 +235,15 @@ pub enum MysqlError {
         /// What and where.
         at: Attempted,
     },
+    /// Before a new connection writes, the job must be known to be this attempt's.
+    #[error("{} at {}: nothing was written by the new connection", at.doing, at.server)]
+    Claim {
+        /// What and where.
+        at: Attempted,
+        /// The job was taken over, or nobody can say so.
+        #[source]
+        source: ClaimError,
+    },
     /// An upsert was tried again and again in vain.
     #[error(
         "upserting into the table {table} was given up after {tries} tries\n  help: let the cause below end, or raise `.max_retries(…)`"
@@ -326,7 +335,7 @@ impl MysqlError {
         killed || matches!(self, Self::ConnectionLost { .. } | Self::NoAnswer { .. })
     }
 
-    /// Whether the server is away, or the connection to it is: asking again on a new one may help.
+    /// Whether the server is away, or the connection to it, or the commit log: asking again on a new connection may help.
     pub fn is_away(&self) -> bool {
         let full = matches!(self.code(), Some(TOO_MANY_CONNECTIONS | TOO_MANY_OF_USER));
         let unreachable = matches!(
@@ -336,7 +345,8 @@ impl MysqlError {
                 | Self::ShutOut { .. }
                 | Self::Broken { .. }
         );
-        self.is_uncertain() || full || unreachable
+        let unasked = matches!(self, Self::Claim { source, .. } if source.is_away());
+        self.is_uncertain() || full || unreachable || unasked
     }
 
     /// The same error of a connection that a running job opens. Submit has shown that the user may come in, so a refusal is not taken
@@ -364,6 +374,7 @@ impl MysqlError {
             | Self::ConnectionLost { .. }
             | Self::NoAnswer { .. }
             | Self::Broken { .. }
+            | Self::Claim { .. }
             | Self::RetriesSpent { .. }
             | Self::WriterElsewhere { .. }
             | Self::Server { .. } => true,
@@ -417,6 +428,7 @@ impl From<MysqlError> for ConnectorError {
                 connector.caused_by(source)
             }
             MysqlError::RetriesSpent { source, .. } => connector.caused_by(source),
+            MysqlError::Claim { source, .. } => source.while_doing(connector.message),
             _ => connector,
         }
     }

@@ -5,16 +5,22 @@
 //! server (`GET_LOCK`), which the server frees when the session has ended and its transaction is rolled back. A new session takes the same
 //! lock first and ends whoever still holds it; also what subtasks of an earlier attempt have left, whatever their parallelism was.
 //!
+//! The lock keeps away what is dead or still connected. A process that stood still while another one took its job over, ended its session
+//! and came to its end finds the lock free again. So each new session, with the lock in its hand, asks the commit log whether its attempt
+//! still holds the job, and only then writes (see [`ClaimWatch`]).
+//!
 //! Owns: the connection, its lock, repetition. Does not own: what is written and when. Runs on: the I/O side (tokio).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::{Row, Value};
+use tidegate_engine::api::{ClaimError, ClaimWatch};
 use tidegate_engine::clock::{Moment, SharedClock};
 use tidegate_engine::io::SharedIo;
 use tidegate_state::fault_point;
 
+use super::connection::{millis, within};
 use super::table_check::check_table;
 use super::upsert_buffer::{Reduced, RowLayout};
 use super::upsert_lock::UpsertLock;
@@ -27,6 +33,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// What is done meanwhile.
 const FENCING: &str = "waiting for the end of an earlier session of this sink";
+const ASKING: &str = "asking the commit log whether the job was taken over";
 
 /// What a session is opened with.
 #[derive(Clone)]
@@ -39,6 +46,7 @@ pub(crate) struct SessionSettings {
     pub(crate) retries_max: u32,
     pub(crate) clock: SharedClock,
     pub(crate) io: SharedIo,
+    pub(crate) claim: ClaimWatch,
 }
 
 /// A session that comes back.
@@ -134,13 +142,15 @@ impl UpsertSession {
         written
     }
 
-    /// The connection; a new one comes with the lock.
+    /// The connection; a new one comes with the lock, and with the certainty that the job is still this attempt's. In this order: whoever
+    /// claims the job after the answer has to end this session before it writes.
     async fn connected(&mut self) -> Result<&mut Connection, MysqlError> {
         if !self.connection.as_ref().is_some_and(Connection::is_open) {
             self.connection = None;
             let settings = &self.settings;
             let mut opened = Connection::open_in_job(&settings.url, settings.limits, &settings.io).await?;
             take_lock(&mut opened, settings).await?;
+            check_claim(&opened, settings).await?;
             self.packet_bytes_max = opened.packet_bytes_max();
             self.connection = Some(opened);
         }
@@ -169,9 +179,18 @@ async fn run(
     Ok(())
 }
 
+/// Whether the job is still this attempt's.
+async fn check_claim(connection: &Connection, settings: &SessionSettings) -> Result<(), MysqlError> {
+    let limit = settings.limits.statement;
+    let answer = within(&settings.io, limit, settings.claim.check()).await;
+    let answer = answer.unwrap_or(Err(ClaimError::NoAnswer { waited_ms: millis(limit) }));
+    answer.map_err(|source| MysqlError::Claim { at: connection.attempted(ASKING), source })
+}
+
 /// Takes the lock; a session that still holds it is ended, and waited for.
 async fn take_lock(connection: &mut Connection, settings: &SessionSettings) -> Result<(), MysqlError> {
     let mut patience = Patience::new(settings);
+    let mut may_end = false;
     loop {
         let answer = connection.rows(FENCING, &settings.lock.take_sql(), Vec::new()).await?;
         let (taken, holder): (Option<u64>, Option<u64>) = connection.only_row(FENCING, answer)?;
@@ -179,6 +198,11 @@ async fn take_lock(connection: &mut Connection, settings: &SessionSettings) -> R
             return Ok(());
         }
         if let Some(id) = holder.filter(|id| *id != connection.id()) {
+            if !may_end {
+                // It may be the successor's, who would have to connect again.
+                check_claim(connection, settings).await?;
+                may_end = true;
+            }
             connection.kill(id).await?;
         }
         patience.pause(connection).await?;

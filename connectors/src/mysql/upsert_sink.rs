@@ -249,6 +249,7 @@ impl<T: Clone + Send + 'static, R: Clone + Send + 'static> Sink for UpsertSink<T
                 retries_max,
                 clock: Arc::clone(&context.clock),
                 io: Arc::clone(&context.io),
+                claim: context.claim.clone(),
             };
             let session = UpsertSession::open(session).await?;
             Ok(UpsertWriter::new(settings, session, columns, split, context.clock))

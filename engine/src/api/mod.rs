@@ -3,6 +3,7 @@
 //! Owns: what a job is written with. Does not own: how it runs. Runs on: `main`, while the graph is being built.
 
 pub mod build_stage;
+pub mod claim_watch;
 pub mod data_stream;
 pub mod environment;
 pub mod keyed_stream;
@@ -10,6 +11,7 @@ pub mod preflight;
 pub mod sink;
 pub mod source;
 
+pub use claim_watch::{ClaimError, ClaimWatch};
 pub use data_stream::{DataStream, IntoSinkNode, SinkHandle};
 pub use environment::StreamEnvironment;
 pub use keyed_stream::KeyedStream;

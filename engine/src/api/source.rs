@@ -16,10 +16,11 @@ use std::time::Duration;
 
 use tidegate_state::{StateType, decode_list, encode_list};
 
+use super::claim_watch::ClaimWatch;
 use super::preflight::{PreflightContext, PreflightResult};
 use crate::clock::{Moment, SharedClock};
 use crate::element::{Batch, EventTime, SplitNotes, SplitRun, SplitStanding};
-use crate::ids::CheckpointId;
+use crate::ids::{CheckpointId, EntryNumber};
 use crate::io::{BoxFuture, SharedIo, Waker};
 
 /// An error of a connector: what was tried, and the source of the failure.
@@ -30,6 +31,8 @@ pub struct ConnectorError {
     pub message: String,
     /// Whether a restart from the last checkpoint may help. Bad input and refused settings are final.
     pub restartable: bool,
+    /// The claim that has taken the job over, if that is what was found: the attempt ends as fenced, whatever the restart strategy is.
+    pub fenced_by: Option<EntryNumber>,
     /// Why it failed.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -38,12 +41,12 @@ pub struct ConnectorError {
 impl ConnectorError {
     /// An error that no restart can mend: bad input, refused settings, a replaced file.
     pub fn fatal(message: impl Display) -> Self {
-        Self { message: message.to_string(), restartable: false, source: None }
+        Self { message: message.to_string(), restartable: false, fenced_by: None, source: None }
     }
 
     /// An error that a restart may mend: a server or a disk that is away.
     pub fn transient(message: impl Display) -> Self {
-        Self { message: message.to_string(), restartable: true, source: None }
+        Self { message: message.to_string(), restartable: true, fenced_by: None, source: None }
     }
 
     /// Adds the cause.
@@ -77,6 +80,8 @@ pub struct ConnectorContext {
     pub waker: Waker,
     /// A checkpoint that takes longer is given up: whatever a connector waits for, it waits less.
     pub checkpoint_timeout: Duration,
+    /// Whether the job is still this attempt's: asked by what writes outside of transactions.
+    pub claim: ClaimWatch,
 }
 
 /// A source: settings plus the makers of its two parts. Cloned into the job manager and every subtask.

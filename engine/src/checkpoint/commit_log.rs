@@ -37,6 +37,8 @@ mod client_tests;
 mod forget_tests;
 #[cfg(test)]
 mod schedule_tests;
+#[cfg(test)]
+mod taken_over_tests;
 
 pub use bytes::EnvelopeError;
 pub use claim::{ClaimOutcome, Claimed, Survey};

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::delivery::{Packet, SharedDelivery};
 use super::io_scope::IoScope;
 use super::role::Role;
-use crate::api::ConnectorError;
+use crate::api::{ClaimWatch, ConnectorError};
 use crate::checkpoint::commit_log::LogClient;
 use crate::clock::{Moment, SharedClock};
 use crate::error::EngineError;
@@ -168,6 +168,8 @@ impl Attempt {
         let (manager_io, worker_io) = (IoScope::new(of_manager), IoScope::new(setup.io));
         let (reports_tx, reports) = crossbeam_channel::bounded(REPORT_CAPACITY);
         let (results_tx, results) = mpsc::channel(RESULTS_MAX);
+        let own = setup.identity.attempt;
+        let claim = setup.log.clone().map_or_else(ClaimWatch::unclaimed, |log| ClaimWatch::of(log, own));
         let build = InstantiateSetup {
             identity: Arc::new(setup.identity),
             clock: Arc::clone(&setup.clock),
@@ -177,6 +179,7 @@ impl Attempt {
             channel_credits: setup.config.channel_batches,
             places: setup.places,
             checkpoint_timeout: setup.config.checkpoints.timeout(),
+            claim,
             storage: setup.storage,
             restored: setup.restored,
             reports: reports_tx,

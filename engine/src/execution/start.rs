@@ -56,11 +56,11 @@ impl OwnClaims {
         nonce
     }
 
-    /// A claim of another process above `previous`. Void ones say nothing.
+    /// A claim of another process above `previous`.
     fn taken_over(&self, previous: AttemptId, listing: &Listing) -> Option<EntryNumber> {
         let own = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut above = listing.above(EntryNumber(previous.0));
-        above.find(|(n, e)| e.is_claim() && !own.contains(&e.nonce) && !listing.is_void(*n)).map(|(n, _)| n)
+        let mut above = listing.claims_above(previous);
+        above.find(|(_, claim)| !own.contains(&claim.nonce)).map(|(number, _)| number)
     }
 }
 
@@ -133,7 +133,8 @@ async fn claim_stands(
         Some(checkpoint) if entry(&claimed.restored) != entry(&survey.restored) => {
             let restored = match load(&setup.storage, &checkpoint.manifest).await {
                 Err(missing @ RestoreError::Missing { .. }) => {
-                    return Err(match taken_over(&log, claimed.attempt).await? {
+                    // The cleaner of a later attempt may have taken away what this one has claimed to restore.
+                    return Err(match log.taken_over(claimed.attempt).await? {
                         Some(by) => fenced(&setup.plan, by),
                         None => missing.into(),
                     });
@@ -149,12 +150,6 @@ async fn claim_stands(
     let restored = restored.with_forgotten(claimed.forgotten.clone());
     let restored = restored.with_rewind(claimed.listing.rewound_at());
     Ok(Started { claimed, restored, log, notes })
-}
-
-/// The claim of a later attempt, whose cleaner may have taken away what this one has claimed to restore.
-async fn taken_over(log: &LogClient, own: AttemptId) -> Result<Option<EntryNumber>, EngineError> {
-    let now = log.listing(None).await?;
-    Ok(now.above(EntryNumber(own.0)).find(|(_, entry)| entry.is_claim()).map(|(number, _)| number))
 }
 
 async fn survey(log: &LogClient, restore: RestoreFrom) -> Result<Survey, EngineError> {

@@ -14,7 +14,7 @@ use tidegate_state::CheckpointStorage;
 use super::edge::{Erased, ErasedSend};
 use super::node::{BuildContext, JobIdentity};
 use super::{Edge, JobGraph, NodeId};
-use crate::api::ConnectorContext;
+use crate::api::{ClaimWatch, ConnectorContext};
 use crate::clock::SharedClock;
 use crate::error::EngineError;
 use crate::ids::SubtaskId;
@@ -44,6 +44,8 @@ pub struct InstantiateSetup {
     pub places: usize,
     /// A checkpoint that takes longer is given up.
     pub checkpoint_timeout: std::time::Duration,
+    /// Whether the job is still the attempt's.
+    pub claim: ClaimWatch,
     /// Where state goes.
     pub storage: Option<CheckpointStorage>,
     /// What to restore from.
@@ -150,6 +152,7 @@ pub fn build_subtask(
         io: Arc::clone(&io),
         waker: Arc::clone(&wiring.waker),
         checkpoint_timeout: setup.checkpoint_timeout,
+        claim: setup.claim.clone(),
     };
     let head = build_head(graph, setup, &mut wiring, connector)?;
     Ok(Subtask::new(SubtaskSetup {

@@ -89,7 +89,7 @@ impl AttemptFailure {
         match self {
             Self::Task { source, .. } => match source.as_ref() {
                 TaskFailure::Operator { restartable, .. } => *restartable,
-                TaskFailure::Lost(_) => false,
+                TaskFailure::TakenOver { .. } | TaskFailure::Lost(_) => false,
             },
             Self::WhileCanceling(_) => false,
             Self::Enumerator { source, .. } => source.restartable,

@@ -71,11 +71,7 @@ fn at_once<T>(
 }
 
 fn failure(name: &Arc<str>, error: &ConnectorError) -> TaskFailure {
-    TaskFailure::Operator {
-        operator: name.to_string(),
-        message: error.full_text(),
-        restartable: error.restartable,
-    }
+    TaskFailure::of_connector(name, error)
 }
 
 impl<S: Sink> AnyStage for InlineSinkStage<S> {

@@ -212,11 +212,7 @@ impl<S: Sink> AnyStage for PlainSinkStage<S> {
                     }
                 }
                 Event::Failed(error) => {
-                    return Err(TaskFailure::Operator {
-                        operator: self.name.to_string(),
-                        message: error.full_text(),
-                        restartable: error.restartable,
-                    });
+                    return Err(TaskFailure::of_connector(&self.name, &error));
                 }
             }
         }

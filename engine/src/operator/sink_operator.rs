@@ -363,11 +363,7 @@ impl<S: TwoPhaseSink> SinkStage<S> {
     }
 
     fn failure(&self, error: &ConnectorError) -> TaskFailure {
-        TaskFailure::Operator {
-            operator: self.name.to_string(),
-            message: error.full_text(),
-            restartable: error.restartable,
-        }
+        TaskFailure::of_connector(&self.name, error)
     }
 }
 

@@ -10,9 +10,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::api::ConnectorError;
 use crate::checkpoint::manifest::OperatorSubtaskState;
 use crate::element::{CheckpointBarrier, CheckpointKind};
-use crate::ids::{AttemptId, CheckpointId, OperatorUid, SubtaskId};
+use crate::ids::{AttemptId, CheckpointId, EntryNumber, OperatorUid, SubtaskId};
 use crate::operator::LostTransaction;
 
 /// A message to one subtask.
@@ -170,9 +171,30 @@ pub enum TaskFailure {
         /// Whether a restart can help: bad input and refused settings are final.
         restartable: bool,
     },
+    /// A connector has found that another attempt holds the job. The attempt ends as fenced.
+    #[error("operator \"{operator}\": {message}")]
+    TakenOver {
+        /// Name of the operator.
+        operator: String,
+        /// What it was about to do, in words.
+        message: String,
+        /// The later claim.
+        by: EntryNumber,
+    },
     /// A listed transaction is gone. Never restarted: the job fails and names it (law 5).
     #[error("{0}")]
     Lost(Box<LostTransaction>),
+}
+
+impl TaskFailure {
+    /// What a connector reported to its operator.
+    pub fn of_connector(operator: &str, error: &ConnectorError) -> Self {
+        let (operator, message) = (operator.to_owned(), error.full_text());
+        match error.fenced_by {
+            Some(by) => Self::TakenOver { operator, message, by },
+            None => Self::Operator { operator, message, restartable: error.restartable },
+        }
+    }
 }
 
 /// Whether this kind of checkpoint lets the job go on.

@@ -68,11 +68,7 @@ impl<R: SplitReader> SourceHead<R> {
     }
 
     fn failure(&self, error: &ConnectorError) -> TaskFailure {
-        TaskFailure::Operator {
-            operator: self.name.to_string(),
-            message: error.full_text(),
-            restartable: error.restartable,
-        }
+        TaskFailure::of_connector(&self.name, error)
     }
 
     /// Tells the chain how the splits stand. `true`: it has something in hand now.

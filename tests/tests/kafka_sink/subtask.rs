@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use tidegate::connectors::kafka::{KafkaCommitter, KafkaSink, KafkaWriter};
 use tidegate::engine::api::{
-    Committer, ConnectorContext, ConnectorError, Prepared, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter,
+    ClaimWatch, Committer, ConnectorContext, ConnectorError, Prepared, TwoPhaseContext, TwoPhaseSink,
+    TwoPhaseWriter,
 };
 use tidegate::engine::broker::BrokerCommittable;
 use tidegate::engine::clock::SystemClock;
@@ -56,6 +57,7 @@ fn context(
     let newest = restored.iter().map(|transaction| transaction.closed_by).max();
     TwoPhaseContext {
         connector: ConnectorContext {
+            claim: ClaimWatch::unclaimed(),
             checkpoint_timeout: std::time::Duration::from_secs(60),
             clock: SystemClock::shared(),
             io: TokioIo::shared(tokio::runtime::Handle::current()),

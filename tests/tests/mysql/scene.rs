@@ -9,7 +9,8 @@ use tidegate::connectors::mysql::{
     Connection, MysqlSink, MysqlUrl, ServerKind, SessionLimits, XaBranch, XaWriter,
 };
 use tidegate::engine::api::{
-    Committer, ConnectorContext, PreflightContext, Prepared, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter,
+    ClaimWatch, Committer, ConnectorContext, PreflightContext, Prepared, TwoPhaseContext, TwoPhaseSink,
+    TwoPhaseWriter,
 };
 use tidegate::engine::checkpoint::CheckpointConfig;
 use tidegate::engine::clock::SystemClock;
@@ -168,6 +169,7 @@ impl Scene {
             io: Arc::clone(&self.io),
             waker: Arc::new(NoWake),
             checkpoint_timeout: CHECKPOINT_TIMEOUT,
+            claim: ClaimWatch::unclaimed(),
         }
     }
 

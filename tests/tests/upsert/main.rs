@@ -8,5 +8,6 @@ mod changelog;
 mod network;
 mod refusals;
 mod scene;
+mod take_over;
 mod values;
 mod writers;

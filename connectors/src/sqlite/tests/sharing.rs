@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_engine::api::ConnectorContext;
+use tidegate_engine::api::{ClaimWatch, ConnectorContext};
 use tidegate_engine::clock::ManualClock;
 use tidegate_engine::io::{NoWake, TokioIo};
 
@@ -40,6 +40,7 @@ fn three_subtasks_of_two_sinks_on_threads_lose_and_double_nothing() {
         io: TokioIo::shared(runtime.handle().clone()),
         waker: Arc::new(NoWake),
         checkpoint_timeout: std::time::Duration::from_secs(60),
+        claim: ClaimWatch::unclaimed(),
     };
     let tasks: Vec<_> = [("log", scene.log()), ("sum", sum)]
         .into_iter()

@@ -206,6 +206,24 @@ impl<S: LogStore> LogClient<S> {
         }
     }
 
+    /// The claim that has taken the job over from the attempt `own`: the lowest that stands above its own.
+    ///
+    /// # Errors
+    /// [`LogError::FolderReplaced`]: then no entry says anything; or the log cannot be read.
+    pub async fn taken_over(&self, own: AttemptId) -> Result<Option<EntryNumber>, LogError> {
+        let mut claim = None;
+        // A claim is void by what stands above it, and that may have come and gone past a listing while it was made; not past two.
+        for _ in 0..2 {
+            let listing = self.listing_from(EntryNumber(own.0).next(), None).await?;
+            claim = listing.claims_above(own).next().map(|(number, _)| number);
+            if claim.is_none() {
+                break;
+            }
+        }
+        self.check_folder().await?;
+        Ok(claim)
+    }
+
     /// Surveys, checks and claims until it is claimed or fenced.
     ///
     /// # Errors

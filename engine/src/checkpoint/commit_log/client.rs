@@ -76,13 +76,23 @@ impl<S: LogStore> LogClient<S> {
     /// [`LogError::Unreadable`] names the file; [`LogError::Store`] if the store is away; [`LogError::Restless`] if the entries go
     /// faster than they can be read.
     pub async fn listing(&self, known: Option<&Listing>) -> Result<Listing, LogError> {
+        self.listing_from(EntryNumber(0), known).await
+    }
+
+    /// The same without what stands below `lowest`.
+    pub(super) async fn listing_from(
+        &self,
+        lowest: EntryNumber,
+        known: Option<&Listing>,
+    ) -> Result<Listing, LogError> {
         let failed = |doing, path: &str, source| self.failed(doing, path, source);
         let listed = self.store.list(FOLDER).await.map_err(|e| failed("list", FOLDER, e))?;
         let mut paths = VecDeque::from(listed);
         let mut entries = BTreeMap::new();
         let mut again = 0;
         while let Some(path) = paths.pop_front() {
-            let Some(number) = number_in(&path).filter(|n| !entries.contains_key(n)) else { continue };
+            let is_new = |n: &EntryNumber| *n >= lowest && !entries.contains_key(n);
+            let Some(number) = number_in(&path).filter(is_new) else { continue };
             if let Some(entry) = known.and_then(|known| known.get(number)) {
                 entries.insert(number, entry.clone());
                 continue;

@@ -175,6 +175,13 @@ pub enum LogError {
     },
 }
 
+impl LogError {
+    /// Whether the store is away, or changes while it is read: asking again may help.
+    pub fn is_away(&self) -> bool {
+        matches!(self, Self::Store { .. } | Self::Restless { .. })
+    }
+}
+
 /// What a person may do who has no copy.
 fn go_on(gap: &Gap, folder: &str, newest: Option<CheckpointId>) -> String {
     match (gap, newest) {

@@ -62,13 +62,15 @@ impl<S: LogStore> LogClient<S> {
     /// [`LogError::FolderReplaced`], or [`LogError::Store`] if it cannot be reached.
     pub async fn reopen(store: S, io: SharedIo, job: JobName, log_id: LogId) -> Result<Self, LogError> {
         let client = Self { store, io, job, log_id };
-        match client.replaced().await? {
-            None => Ok(client),
-            Some(found) => {
-                let (folder, job) = (client.store.url().to_owned(), client.job);
-                Err(LogError::FolderReplaced { folder, job, found })
-            }
-        }
+        client.check_folder().await?;
+        Ok(client)
+    }
+
+    /// Whether the folder is still the one that was claimed.
+    pub(super) async fn check_folder(&self) -> Result<(), LogError> {
+        let Some(found) = self.replaced().await? else { return Ok(()) };
+        let (folder, job) = (self.store.url().to_owned(), self.job.clone());
+        Err(LogError::FolderReplaced { folder, job, found })
     }
 
     fn of(store: S, io: SharedIo, job: JobName, identity: Identity) -> Result<Self, LogError> {

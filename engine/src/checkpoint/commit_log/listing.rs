@@ -129,6 +129,11 @@ impl Listing {
         self.above(number).any(|(_, e)| e.attempt.0 < number.0)
     }
 
+    /// Claims above that of the attempt `own` that stand, lowest first. Void ones say nothing.
+    pub fn claims_above(&self, own: AttemptId) -> impl Iterator<Item = (EntryNumber, &LogEntry)> {
+        self.above(EntryNumber(own.0)).filter(|(number, entry)| entry.is_claim() && !self.is_void(*number))
+    }
+
     /// Walks down from `from`, itself included: the first checkpoint, or the base of the first claim that has an explicit one.
     pub fn restore_point(&self, from: EntryNumber) -> RestorePoint {
         for (number, entry) in self.entries.range(..=from).rev() {

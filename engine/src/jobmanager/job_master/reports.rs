@@ -78,6 +78,9 @@ impl JobMaster {
             self.end(AttemptEnd::Lost(*lost));
         } else if self.phase == Phase::Finishing && self.has_log() {
             self.gone.insert(subtask); // `finished` stands in the log: nothing is left that could be lost
+        } else if let TaskFailure::TakenOver { by, .. } = failure {
+            tracing::warn!("{failure}");
+            self.end(AttemptEnd::Fenced { at: by });
         } else {
             let name = self.plan.subtask_name(subtask);
             self.fail(AttemptFailure::Task { subtask, name, source: Box::new(failure) });

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::*;
+use crate::api::ClaimWatch;
 use crate::clock::ManualClock;
 use crate::element::{AlignmentMode, Batch, CheckpointKind};
 use crate::ids::CheckpointId;
@@ -74,6 +75,7 @@ fn stage(sink: &ListSink) -> (InlineSinkStage<ListSink>, StageContext) {
         io: Arc::new(NoIo),
         waker: Arc::new(NoWake),
         checkpoint_timeout: Duration::from_secs(60),
+        claim: ClaimWatch::unclaimed(),
     };
     let limits = StageLimits { batch_records: 4, batch_age: Duration::from_millis(1) };
     let stage = InlineSinkStage::new(Arc::from("list"), OperatorUid::from("list"), sink.clone(), context, 0);

@@ -169,6 +169,20 @@ fn a_failure_while_canceling_is_not_restarted() {
 }
 
 #[test]
+fn a_sink_that_finds_the_job_taken_over_ends_the_attempt_as_fenced_also_while_it_is_being_canceled() {
+    for cancel in [false, true] {
+        let mut h = Harness::recovered(config());
+        if cancel {
+            h.tell(MasterEvent::Control(Control::Cancel));
+        }
+        let (operator, message) = ("sink".to_owned(), "nothing was written".to_owned());
+        let failure = TaskFailure::TakenOver { operator, message, by: EntryNumber(9) };
+        h.say(SINKS[0], TaskEvent::Failed(failure));
+        assert!(matches!(h.end(), Some(AttemptEnd::Fenced { at: EntryNumber(9) })), "{:?}", h.end());
+    }
+}
+
+#[test]
 fn a_failure_after_finished_stands_in_the_log_loses_nothing() {
     let mut h = Harness::recovered(config());
     h.all_say(|| TaskEvent::Ended);

@@ -5,8 +5,8 @@
 
 use tidegate_state::{StateError, decode_list};
 
-use super::transaction::{TransactionName, TransactionScope};
-use crate::ids::{AttemptId, CheckpointId, JobName, Lineage, LogId, OperatorUid};
+use super::transaction::{StoredParts, TransactionName};
+use crate::ids::CheckpointId;
 
 /// A pending transaction as a checkpoint lists it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,19 +33,9 @@ struct StoredName {
 
 impl From<StoredName> for ListedTransaction {
     fn from(stored: StoredName) -> Self {
-        let scope = TransactionScope {
-            job: JobName(stored.job),
-            log_id: LogId(stored.log_id),
-            lineage: Lineage(stored.lineage),
-            uid: OperatorUid(stored.uid),
-        };
-        let name = TransactionName {
-            scope,
-            subtask: stored.subtask,
-            opened_after: CheckpointId(stored.opened_after),
-            attempt: AttemptId(stored.attempt),
-        };
-        Self { closed_by: CheckpointId(stored.closed_by), name }
+        let StoredName { job, log_id, lineage, uid, subtask, opened_after, attempt, closed_by } = stored;
+        let parts = StoredParts { job, log_id, lineage, uid, subtask, opened_after, attempt };
+        Self { closed_by: CheckpointId(closed_by), name: parts.into() }
     }
 }
 
@@ -65,6 +55,8 @@ mod tests {
 
     use super::*;
     use crate::api::Prepared;
+    use crate::ids::{AttemptId, Lineage};
+    use crate::operator::TransactionScope;
     use crate::operator::sink_operator::StoredCommittable;
 
     #[test]

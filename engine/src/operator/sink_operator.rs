@@ -19,11 +19,11 @@ use super::sink_io::{
     COMMANDS_MAX, CommitterCommand, EVENTS_MAX, EventSender, SinkEvent, ToRecover, WriterCommand,
     run_committer, run_writer,
 };
-use super::transaction::{CommitOutcome, TransactionName, TransactionScope};
+use super::transaction::{CommitOutcome, StoredParts, TransactionName};
 use super::{AnyStage, Flow, OperatorPart, Stage, StageContext, StageControl, StageElement, StageStatus};
 use crate::api::{ConnectorError, Prepared, TwoPhaseContext, TwoPhaseSink};
 use crate::element::{Batch, CheckpointBarrier};
-use crate::ids::{AttemptId, CheckpointId, JobName, Lineage, LogId, OperatorUid};
+use crate::ids::{AttemptId, CheckpointId};
 use crate::mutation::{self, Mutation};
 use crate::taskworker::mail::{TaskEvent, TaskFailure};
 
@@ -62,20 +62,11 @@ impl<C: StateType> From<Prepared<C>> for StoredCommittable<C> {
 }
 
 impl<C: StateType> From<StoredCommittable<C>> for Prepared<C> {
-    fn from(s: StoredCommittable<C>) -> Self {
-        let scope = TransactionScope {
-            job: JobName(s.job),
-            log_id: LogId(s.log_id),
-            lineage: Lineage(s.lineage),
-            uid: OperatorUid(s.uid),
-        };
-        let name = TransactionName {
-            scope,
-            subtask: s.subtask,
-            opened_after: CheckpointId(s.opened_after),
-            attempt: AttemptId(s.attempt),
-        };
-        Self { name, closed_by: CheckpointId(s.closed_by), committable: s.committable }
+    fn from(stored: StoredCommittable<C>) -> Self {
+        let StoredCommittable { job, log_id, lineage, uid, subtask, opened_after, attempt, .. } = stored;
+        let parts = StoredParts { job, log_id, lineage, uid, subtask, opened_after, attempt };
+        let (closed_by, committable) = (CheckpointId(stored.closed_by), stored.committable);
+        Self { name: parts.into(), closed_by, committable }
     }
 }
 

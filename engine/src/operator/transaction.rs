@@ -41,6 +41,34 @@ pub struct TransactionName {
     pub attempt: AttemptId,
 }
 
+/// The components of a name as operator state has them.
+pub(super) struct StoredParts {
+    pub(super) job: String,
+    pub(super) log_id: String,
+    pub(super) lineage: u64,
+    pub(super) uid: String,
+    pub(super) subtask: u32,
+    pub(super) opened_after: u64,
+    pub(super) attempt: u64,
+}
+
+impl From<StoredParts> for TransactionName {
+    fn from(stored: StoredParts) -> Self {
+        let scope = TransactionScope {
+            job: JobName(stored.job),
+            log_id: LogId(stored.log_id),
+            lineage: Lineage(stored.lineage),
+            uid: OperatorUid(stored.uid),
+        };
+        Self {
+            scope,
+            subtask: stored.subtask,
+            opened_after: CheckpointId(stored.opened_after),
+            attempt: AttemptId(stored.attempt),
+        }
+    }
+}
+
 /// Checkpoint components from here on are slots: see [`TransactionName::of_slot`].
 const SLOTS_FROM: u64 = u64::MAX - u32::MAX as u64;
 

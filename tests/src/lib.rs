@@ -1,6 +1,7 @@
 //! Shared pieces of the scenario tests.
 //!
-//! Owns: running a job in this process until something has happened. Does not own: scenarios. Runs on: the test's thread.
+//! Owns: running a job in this process until something has happened, how one has ended. Does not own: scenarios. Runs on: the test's
+//! thread.
 
 use tidegate::engine::checkpoint::CheckpointConfig;
 use tidegate::engine::error::EngineError;
@@ -47,4 +48,43 @@ pub fn run(
             cancel.cancel();
         }
     })
+}
+
+/// How a job ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What came of it.
+    pub outcome: Result<JobOutcome, EngineError>,
+    /// Why it was restarted, each time.
+    pub restarts: Vec<String>,
+}
+
+impl Ended {
+    /// It came to its end.
+    ///
+    /// # Panics
+    /// It did not.
+    pub fn finished(&self) {
+        assert_eq!(self.outcome.as_ref().ok(), Some(&JobOutcome::Finished), "{self:?}");
+    }
+
+    /// It came to its end in one attempt.
+    ///
+    /// # Panics
+    /// It did not.
+    pub fn unbroken(&self) {
+        self.finished();
+        assert_eq!(self.restarts, Vec::<String>::new());
+    }
+
+    /// What it failed of.
+    ///
+    /// # Panics
+    /// It did not fail.
+    pub fn failure(&self) -> String {
+        match &self.outcome {
+            Ok(outcome) => panic!("it did not fail: {outcome:?}"),
+            Err(error) => tidegate::error_text(error),
+        }
+    }
 }

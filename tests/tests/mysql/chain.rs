@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use tidegate::connectors::mysql::{MysqlSink, MysqlUrl};
 use tidegate::engine::checkpoint::CheckpointConfig;
-use tidegate::engine::error::EngineError;
-use tidegate::engine::execution::{ExecutionConfig, ExecutionNotice, JobOutcome, LocalRunner};
+use tidegate::engine::execution::{ExecutionConfig, ExecutionNotice, LocalRunner};
 use tidegate::engine::jobmanager::RestartStrategy;
 use tidegate::prelude::*;
 use tidegate::state::CheckpointStorage;
-use tidegate_tests::checkpoints_every;
+use tidegate_tests::{Ended, checkpoints_every};
 
 use super::scene::Scene;
 
@@ -88,31 +87,6 @@ pub(crate) fn config(interval_ms: u64) -> ExecutionConfig {
 /// The same without any restart.
 pub(crate) fn config_of_one_attempt(interval_ms: u64) -> ExecutionConfig {
     ExecutionConfig { restart: RestartStrategy::None, ..config(interval_ms) }
-}
-
-/// How a job ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) outcome: Result<JobOutcome, EngineError>,
-    /// Why it was restarted, each time.
-    pub(crate) restarts: Vec<String>,
-}
-
-impl Ended {
-    pub(crate) fn finished(&self) {
-        assert_eq!(self.outcome.as_ref().ok(), Some(&JobOutcome::Finished), "{self:?}");
-    }
-
-    /// It came to its end in one attempt.
-    pub(crate) fn unbroken(&self) {
-        self.finished();
-        assert_eq!(self.restarts, Vec::<String>::new());
-    }
-
-    /// What it failed of.
-    pub(crate) fn failure(&self) -> String {
-        tidegate::error_text(self.outcome.as_ref().unwrap_err())
-    }
 }
 
 /// Runs a job to its end; `at_restart` is called with the number of each restart, from 1, before its pause.

@@ -7,10 +7,11 @@ use std::time::Duration;
 use tidegate::state::CheckpointStorage;
 use tidegate_jobs::services::ServiceKind;
 use tidegate_jobs::tcp_proxy::{CutMoment, Direction, TcpProxy};
+use tidegate_tests::Ended;
 
 use super::chain::{
-    Ended, Once, Phases, audit, bytes_of, config, config_of_one_attempt, holds_for, job, numbers_table,
-    run_job, run_watched, until,
+    Once, Phases, audit, bytes_of, config, config_of_one_attempt, holds_for, job, numbers_table, run_job,
+    run_watched, until,
 };
 use super::scene::{Scene, on};
 

@@ -3,8 +3,9 @@
 use tidegate::connectors::mysql::{Columns, MysqlSink};
 use tidegate::prelude::*;
 use tidegate_jobs::services::{Service, ServiceKind};
+use tidegate_tests::Ended;
 
-use crate::scene::{Database, Ended, config, run_job};
+use crate::scene::{Database, config, run_job};
 
 type Pair = (u64, Option<String>);
 

@@ -14,8 +14,7 @@ use tidegate::connectors::changes::VersionedRow;
 use tidegate::connectors::mysql::{Columns, MysqlSink, UpsertSink};
 use tidegate::engine::api::{PreflightContext, PreflightResult, Sink};
 use tidegate::engine::clock::SystemClock;
-use tidegate::engine::error::EngineError;
-use tidegate::engine::execution::{ExecutionConfig, ExecutionNotice, JobOutcome, LocalRunner};
+use tidegate::engine::execution::{ExecutionConfig, ExecutionNotice, LocalRunner};
 use tidegate::engine::ids::JobName;
 use tidegate::engine::io::TokioIo;
 use tidegate::engine::jobmanager::RestartStrategy;
@@ -23,7 +22,7 @@ use tidegate::prelude::StreamEnvironment;
 use tidegate::state::CheckpointStorage;
 use tidegate_jobs::services::{Service, ServiceKind};
 use tidegate_jobs::tcp_proxy::TcpProxy;
-use tidegate_tests::checkpoints_every;
+use tidegate_tests::{Ended, checkpoints_every};
 
 /// How long a test waits for anything before it fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -141,31 +140,6 @@ pub(crate) fn rows_sink(url: &str) -> UpsertSink<VersionedRow> {
         .column("value", |row| row.value)
         .column("version", |row| row.version);
     MysqlSink::table(url, "t").columns(|_| columns).upsert_by("id")
-}
-
-/// How a job ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) outcome: Result<JobOutcome, EngineError>,
-    /// Why it was restarted, each time.
-    pub(crate) restarts: Vec<String>,
-}
-
-impl Ended {
-    /// It came to its end in one attempt.
-    pub(crate) fn unbroken(&self) {
-        assert_eq!(self.restarts, Vec::<String>::new());
-        self.finished();
-    }
-
-    pub(crate) fn finished(&self) {
-        assert_eq!(self.outcome.as_ref().unwrap(), &JobOutcome::Finished, "{:?}", self.restarts);
-    }
-
-    /// What it failed of.
-    pub(crate) fn failure(&self) -> String {
-        tidegate::error_text(self.outcome.as_ref().unwrap_err())
-    }
 }
 
 /// A checkpoint every 50 ms, and restarts without a pause.

@@ -146,9 +146,7 @@ async fn claim_stands(
         }
         _ => read_before,
     };
-    let restored = restored.with_committed(claimed.committed.clone());
-    let restored = restored.with_forgotten(claimed.forgotten.clone());
-    let restored = restored.with_rewind(claimed.listing.rewound_at());
+    let restored = restored.with_log(&claimed);
     Ok(Started { claimed, restored, log, notes })
 }
 

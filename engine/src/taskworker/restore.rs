@@ -14,6 +14,7 @@ use tidegate_state::{
     StateFileReader, StateType, TIMERS_STATE, decode_list, fault_point,
 };
 
+use crate::checkpoint::commit_log::Claimed;
 use crate::checkpoint::manifest::{KeyedStateHandle, Manifest, OperatorState, StateBlob};
 use crate::ids::{AttemptId, CheckpointId, OperatorUid};
 use crate::jobmanager::plan::JobPlan;
@@ -106,22 +107,12 @@ async fn read(
 }
 
 impl Restored {
-    /// Adds what the log says about transactions that are committed already.
+    /// Adds what the log says: which transactions are committed already, which may be lost, which attempt was the last to go back on
+    /// purpose.
     #[must_use]
-    pub fn with_committed(self, committed: Vec<(OperatorUid, CheckpointId)>) -> Self {
-        Self { committed, ..self }
-    }
-
-    /// Adds what the log says about transactions that may be lost.
-    #[must_use]
-    pub fn with_forgotten(self, forgotten: Vec<TransactionName>) -> Self {
-        Self { forgotten, ..self }
-    }
-
-    /// Adds which attempt was the last to go back on purpose.
-    #[must_use]
-    pub fn with_rewind(self, rewound_at: AttemptId) -> Self {
-        Self { rewound_at, ..self }
+    pub fn with_log(self, claimed: &Claimed) -> Self {
+        let (committed, forgotten) = (claimed.committed.clone(), claimed.forgotten.clone());
+        Self { committed, forgotten, rewound_at: claimed.listing.rewound_at(), ..self }
     }
 
     /// The newest attempt that went back on purpose; 0: none.

@@ -134,6 +134,7 @@ pub(crate) async fn end_older_writers(
     }
     Ok(ended)
 }
+
 /// Whether a session lives, as far as this user may see: without the right PROCESS, its own ones.
 pub(crate) async fn lives(connection: &mut Connection, session: u64) -> Result<bool, MysqlError> {
     let sql = "SELECT ID FROM information_schema.PROCESSLIST WHERE ID = ?";

@@ -18,7 +18,7 @@ use tidegate_state::fault_point;
 
 use super::recover::prepared_branches;
 use super::sink::Target;
-use super::writer_session::{end_older_writers, holder_of};
+use super::writer_session::{end_older_writers, holder_of, lives};
 use super::xa_writer::XaBranch;
 use super::xid::{Xid, branch_lock};
 use super::{Connection, MysqlError, ServerKind, SessionLimits, ledger};
@@ -211,9 +211,7 @@ impl XaCommitter {
         if connection.server() == ServerKind::MySql {
             return Ok(true);
         }
-        let doing = "looking for the session that prepared a branch";
-        let sql = format!("SELECT ID FROM information_schema.PROCESSLIST WHERE ID = {session}");
-        if !connection.rows(doing, &sql, Vec::new()).await?.is_empty() {
+        if lives(connection, session).await? {
             return Ok(false);
         }
         self.context.connector.io.sleep(ENDING).await;

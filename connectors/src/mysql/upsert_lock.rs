@@ -1,70 +1,88 @@
-//! The named lock of one upsert writer at the server.
+//! The named locks of one upsert writer at the server.
 //!
-//! Name: `tidegate_`, 32 hexadecimal digits of the xxh3-128 of (job, log id, sink uid, table; each with its length in front), `_`, the
-//! subtask. At most 53 of the 64 characters that servers allow. It is the same in every attempt of the job and in no other sink.
+//! | lock | name |
+//! |---|---|
+//! | of the writer: the same in every attempt of the job, and in no other sink | `tidegate_`, 32 hexadecimal digits of the xxh3-128 of (job, log id, sink uid, table), `_`, the subtask |
+//! | of the attempt: its sessions are told from older ones by it | the same with the attempt behind the table |
 //!
-//! Owns: the name, the SQL around it. Does not own: asking (see [`super::upsert_session`]). Runs on: plain data.
+//! Each of what is hashed has its length in front. At most 52 of the 64 characters that servers allow. A session takes its attempt's
+//! lock first: whoever holds a writer's lock without that of an attempt is no session of that attempt.
+//!
+//! Owns: the names, the SQL around them. Does not own: asking (see [`super::upsert_session`]). Runs on: plain data.
 
 use tidegate_engine::operator::TransactionName;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-/// Locks that one question asks for.
-const LOCKS_PER_QUESTION: u32 = 512;
+/// Subtasks that one question asks for.
+const SUBTASKS_PER_QUESTION: u32 = 256;
 /// Highest parallelism whose left-overs are looked for.
 const SUBTASKS_MAX: u32 = 1_024;
 
-/// Whose lock it is.
+/// Whose locks they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpsertLock {
     sink: String,
+    attempt: String,
     subtask: u32,
-    parallelism: u32,
 }
 
 impl UpsertLock {
     /// Of a placed sink.
-    pub(crate) fn of(name: &TransactionName, parallelism: u32, table: &str) -> Self {
+    pub(crate) fn of(name: &TransactionName, table: &str) -> Self {
         let scope = &name.scope;
-        let parts =
-            [scope.job.to_string(), scope.log_id.to_string(), scope.uid.to_string(), table.to_owned()];
-        let mut bytes = Vec::new();
-        for part in parts {
-            bytes.extend((part.len() as u64).to_be_bytes());
-            bytes.extend(part.as_bytes());
+        let sink = [scope.job.as_str(), scope.log_id.as_str(), scope.uid.as_str(), table];
+        let attempt = name.attempt.0.to_string();
+        Self {
+            sink: hashed(&sink),
+            attempt: hashed(&[&sink[..], &[attempt.as_str()]].concat()),
+            subtask: name.subtask,
         }
-        let sink = format!("tidegate_{:032x}", xxh3_128(&bytes));
-        Self { sink, subtask: name.subtask, parallelism: parallelism.max(1) }
     }
 
-    fn name_of(&self, subtask: u32) -> String {
+    fn of_writer(&self, subtask: u32) -> String {
         format!("{}_{subtask}", self.sink)
+    }
+
+    fn of_attempt(&self, subtask: u32) -> String {
+        format!("{}_{subtask}", self.attempt)
     }
 
     /// Differs between subtasks and sinks.
     pub(crate) fn seed(&self) -> u64 {
-        xxh3_64(self.name_of(self.subtask).as_bytes())
+        xxh3_64(self.of_writer(self.subtask).as_bytes())
     }
 
-    /// Asks for the lock: 1 if it was had, and who has it.
+    /// Asks for both locks, in this order: 1 for each if it was had, and who has the writer's.
     pub(crate) fn take_sql(&self) -> String {
-        let name = self.name_of(self.subtask);
-        format!("SELECT GET_LOCK('{name}', 0), IS_USED_LOCK('{name}')")
+        let (attempt, writer) = (self.of_attempt(self.subtask), self.of_writer(self.subtask));
+        format!("SELECT GET_LOCK('{attempt}', 0), GET_LOCK('{writer}', 0), IS_USED_LOCK('{writer}')")
     }
 
-    /// Ask which sessions hold the locks of subtasks of earlier attempts that this one stands in for: those that are this one modulo the
-    /// parallelism. The own one is not among them.
-    pub(crate) fn of_earlier_attempts(&self) -> Vec<String> {
-        let step = usize::try_from(self.parallelism).unwrap_or(usize::MAX);
-        let later: Vec<u32> = (self.subtask..SUBTASKS_MAX).step_by(step).skip(1).collect();
-        let question = |subtasks: &[u32]| {
-            let asked: Vec<String> = subtasks
-                .iter()
-                .map(|subtask| format!("IS_USED_LOCK('{}')", self.name_of(*subtask)))
-                .collect();
-            format!("SELECT {}", asked.join(", "))
+    /// Ask, for every subtask that there may have been, who holds the writer's lock and who that of this attempt: two sessions in
+    /// turn. Where they are not the same one, the first is of another attempt.
+    pub(crate) fn of_all_writers(&self) -> Vec<String> {
+        let pair = |subtask: u32| {
+            let (writer, attempt) = (self.of_writer(subtask), self.of_attempt(subtask));
+            format!("IS_USED_LOCK('{writer}'), IS_USED_LOCK('{attempt}')")
         };
-        later.chunks(LOCKS_PER_QUESTION as usize).map(question).collect()
+        let subtasks: Vec<u32> = (0..SUBTASKS_MAX).collect();
+        let questions = subtasks.chunks(SUBTASKS_PER_QUESTION as usize);
+        questions
+            .map(|part| {
+                let pairs: Vec<String> = part.iter().map(|subtask| pair(*subtask)).collect();
+                format!("SELECT {}", pairs.join(", "))
+            })
+            .collect()
     }
+}
+
+fn hashed(parts: &[&str]) -> String {
+    let mut bytes = Vec::new();
+    for part in parts {
+        bytes.extend((part.len() as u64).to_be_bytes());
+        bytes.extend(part.as_bytes());
+    }
+    format!("tidegate_{:032x}", xxh3_128(&bytes))
 }
 
 #[cfg(test)]
@@ -74,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    fn lock(job: &str, subtask: u32, parallelism: u32, attempt: u64) -> UpsertLock {
+    fn lock(job: &str, subtask: u32, attempt: u64) -> UpsertLock {
         let scope = TransactionScope {
             job: JobName::from(job),
             log_id: LogId::from("f".repeat(32).as_str()),
@@ -83,27 +101,27 @@ mod tests {
         };
         let name =
             TransactionName { scope, subtask, opened_after: CheckpointId(0), attempt: AttemptId(attempt) };
-        UpsertLock::of(&name, parallelism, "t")
+        UpsertLock::of(&name, "t")
     }
 
     #[test]
-    fn the_lock_is_one_in_every_attempt_and_another_one_in_every_job() {
-        assert_eq!(lock("orders", 3, 4, 1), lock("orders", 3, 4, 9));
-        assert_ne!(lock("orders", 3, 4, 1).take_sql(), lock("order", 3, 4, 1).take_sql());
-        assert_ne!(lock("orders", 3, 4, 1).take_sql(), lock("orders", 2, 4, 1).take_sql());
-        assert!(lock("orders", u32::MAX, 4, 1).name_of(u32::MAX).len() <= 64);
+    fn the_writers_lock_is_one_in_every_attempt_and_another_one_in_every_job() {
+        let name = |lock: UpsertLock| lock.of_writer(lock.subtask);
+        assert_eq!(name(lock("orders", 3, 1)), name(lock("orders", 3, 9)));
+        assert_ne!(name(lock("orders", 3, 1)), name(lock("order", 3, 1)));
+        assert_ne!(name(lock("orders", 3, 1)), name(lock("orders", 2, 1)));
+        assert_ne!(lock("orders", 3, 1).of_attempt(3), lock("orders", 3, 9).of_attempt(3));
+        assert!(lock("orders", u32::MAX, u64::MAX).of_attempt(u32::MAX).len() <= 64);
     }
 
     #[test]
-    fn every_subtask_of_a_higher_parallelism_is_looked_for_by_exactly_one() {
-        let mut found = std::collections::BTreeMap::new();
-        for subtask in 0..3 {
-            let asked = lock("orders", subtask, 3, 1).of_earlier_attempts().join(" ");
-            for earlier in 0..SUBTASKS_MAX {
-                let name = lock("orders", earlier, 3, 1).name_of(earlier);
-                *found.entry(earlier).or_insert(0) += u32::from(asked.contains(&format!("'{name}'")));
+    fn every_subtask_of_any_parallelism_is_looked_for_by_each() {
+        for subtask in [0, 7] {
+            let asked = lock("orders", subtask, 1).of_all_writers().join(" ");
+            for other in 0..SUBTASKS_MAX {
+                let name = lock("orders", other, 5).of_writer(other);
+                assert_eq!(asked.matches(&format!("('{name}')")).count(), 1, "{other}");
             }
         }
-        assert!(found.iter().all(|(earlier, times)| *times == u32::from(*earlier >= 3)), "{found:?}");
     }
 }

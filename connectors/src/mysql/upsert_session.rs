@@ -3,7 +3,8 @@
 //! An answer that does not come says nothing: the server may have done it, may be about to, or will never. Changes can be repeated, but not
 //! while the old session may still carry them out: it could do so *after* newer ones. Each session therefore holds a named lock of the
 //! server (`GET_LOCK`), which the server frees when the session has ended and its transaction is rolled back. A new session takes the same
-//! lock first and ends whoever still holds it; also what subtasks of an earlier attempt have left, whatever their parallelism was.
+//! lock first and ends whoever still holds it. The first one of an attempt also ends those of every other attempt, whatever the
+//! parallelism was, before it writes.
 //!
 //! The lock keeps away what is dead or still connected. A process that stood still while another one took its job over, ended its session
 //! and came to its end finds the lock free again. So each new session, with the lock in its hand, asks the commit log whether its attempt
@@ -86,8 +87,8 @@ impl UpsertSession {
     async fn begin(&mut self) -> Result<(), MysqlError> {
         let settings = self.settings.clone();
         let connection = self.connected().await?;
-        for question in settings.lock.of_earlier_attempts() {
-            end_holders(connection, &settings, &question).await?;
+        for question in settings.lock.of_all_writers() {
+            end_others(connection, &settings, &question).await?;
         }
         check_table(connection, &settings.spec).await?;
         Ok(())
@@ -193,8 +194,9 @@ async fn take_lock(connection: &mut Connection, settings: &SessionSettings) -> R
     let mut may_end = false;
     loop {
         let answer = connection.rows(FENCING, &settings.lock.take_sql(), Vec::new()).await?;
-        let (taken, holder): (Option<u64>, Option<u64>) = connection.only_row(FENCING, answer)?;
-        if taken == Some(1) {
+        let (marked, taken, holder): (Option<u64>, Option<u64>, Option<u64>) =
+            connection.only_row(FENCING, answer)?;
+        if (marked, taken) == (Some(1), Some(1)) {
             return Ok(());
         }
         if let Some(id) = holder.filter(|id| *id != connection.id()) {
@@ -209,8 +211,9 @@ async fn take_lock(connection: &mut Connection, settings: &SessionSettings) -> R
     }
 }
 
-/// Ends the sessions that hold one of the locks that `question` asks for, and waits until they have.
-async fn end_holders(
+/// Ends the sessions of other attempts among those that `question` asks for, and waits until they have ended. Every subtask ends all
+/// of them before it writes: with another parallelism keys have gone from any subtask to any other.
+async fn end_others(
     connection: &mut Connection,
     settings: &SessionSettings,
     question: &str,
@@ -218,11 +221,13 @@ async fn end_holders(
     let mut patience = Patience::new(settings);
     loop {
         let answer = connection.rows(FENCING, question, Vec::new()).await?;
-        let holders: Vec<u64> = answer.into_iter().flat_map(Row::unwrap).filter_map(session_id).collect();
-        if holders.is_empty() {
+        let sessions: Vec<Option<u64>> = answer.into_iter().flat_map(Row::unwrap).map(session_id).collect();
+        let of_others = sessions.chunks(2).filter(|pair| pair.first() != pair.last());
+        let others: Vec<u64> = of_others.filter_map(|pair| pair[0]).collect();
+        if others.is_empty() {
             return Ok(());
         }
-        for id in holders {
+        for id in others {
             connection.kill(id).await?;
         }
         patience.pause(connection).await?;

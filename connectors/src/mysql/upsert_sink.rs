@@ -62,7 +62,7 @@ pub struct UpsertSink<T, R = T> {
     retries_max: u32,
     split: Split<T, R>,
     /// Where it stands; known when it is opened.
-    place: Option<(TransactionName, u32)>,
+    place: Option<TransactionName>,
 }
 
 impl<T> UpsertSink<T> {
@@ -217,8 +217,8 @@ impl<T: Clone + Send + 'static, R: Clone + Send + 'static> Sink for UpsertSink<T
         async move { Ok(preflight(&url?, &spec, &layout, &context).await?) }
     }
 
-    fn placed(&mut self, name: &TransactionName, parallelism: u32) {
-        self.place = Some((name.clone(), parallelism));
+    fn placed(&mut self, name: &TransactionName, _parallelism: u32) {
+        self.place = Some(name.clone());
     }
 
     fn open(
@@ -237,13 +237,13 @@ impl<T: Clone + Send + 'static, R: Clone + Send + 'static> Sink for UpsertSink<T
         let (columns, split, place) = (self.columns.clone(), self.split, self.place.clone());
         let (spec, retries_max) = (Arc::new(self.spec.clone()), self.retries_max);
         async move {
-            let (name, parallelism) = place.ok_or_else(|| {
+            let name = place.ok_or_else(|| {
                 ConnectorError::fatal("mysql upsert sink: it was opened before it was placed in a job")
             })?;
             let session = SessionSettings {
                 url: url?,
                 limits: SessionLimits::below(context.checkpoint_timeout),
-                lock: UpsertLock::of(&name, parallelism, &spec.name),
+                lock: UpsertLock::of(&name, &spec.name),
                 spec: Arc::clone(&spec),
                 layout: Arc::new(layout),
                 retries_max,

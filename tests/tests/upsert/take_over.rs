@@ -56,10 +56,13 @@ impl Job {
         let away = Arc::new(Away::default());
         let store = FaultyStore::new(Arc::new(InMemory::new()), Arc::clone(&away) as _);
         let storage = CheckpointStorage::over(Arc::new(store), "memory://claims");
-        let job = JobName::from("upsert");
-        let log = LogClient::open(storage, Arc::clone(&io), job, &mut NonceSource::new(1));
+        let database = Database::with_rows(ServiceKind::MariaDb);
+        // Locks are the server's, named after job and log: each test has its own.
+        let job = JobName::from(database.name.as_str());
+        let mut nonces = NonceSource::new(1);
+        let log = LogClient::open(storage, Arc::clone(&io), job, &mut nonces);
         let log = runtime.block_on(log).unwrap();
-        Self { database: Database::with_rows(ServiceKind::MariaDb), runtime, io, away, log, claims: 0 }
+        Self { database, runtime, io, away, log, claims: 0 }
     }
 
     /// Somebody claims the job.
@@ -73,8 +76,19 @@ impl Job {
         }
     }
 
-    /// The writer of an attempt.
+    /// The only writer of an attempt.
     fn writer(&self, attempt: AttemptId, max_retries: u32) -> Result<RowWriter, ConnectorError> {
+        self.writer_of(attempt, 0, 1, max_retries)
+    }
+
+    /// One writer of several.
+    fn writer_of(
+        &self,
+        attempt: AttemptId,
+        subtask: u32,
+        parallelism: u32,
+        max_retries: u32,
+    ) -> Result<RowWriter, ConnectorError> {
         let mut sink = rows_sink(&self.database.url()).max_retries(max_retries);
         let scope = TransactionScope {
             job: self.log.job().clone(),
@@ -82,7 +96,7 @@ impl Job {
             lineage: Lineage(1),
             uid: "rows".into(),
         };
-        sink.placed(&TransactionName { scope, subtask: 0, opened_after: CheckpointId(0), attempt }, 1);
+        sink.placed(&TransactionName { scope, subtask, opened_after: CheckpointId(0), attempt }, parallelism);
         let context = ConnectorContext {
             clock: SystemClock::shared(),
             io: Arc::clone(&self.io),
@@ -90,7 +104,7 @@ impl Job {
             checkpoint_timeout: PATIENCE,
             claim: ClaimWatch::of(self.log.clone(), attempt),
         };
-        self.runtime.block_on(sink.open(context, 0))
+        self.runtime.block_on(sink.open(context, subtask))
     }
 
     /// Writes the one row of the table.
@@ -163,6 +177,27 @@ fn a_predecessor_that_goes_on_does_not_disturb_its_successor() {
     job.write(&mut successor, 4).unwrap();
     until("the predecessor's connection is gone", || job.sessions() == before);
     assert_eq!(job.value(), Some(4));
+}
+
+#[test]
+fn each_subtask_of_a_later_attempt_ends_all_sessions_of_an_earlier_one_and_none_of_its_own() {
+    let mut job = Job::new();
+    let first = job.claim();
+    let mut earlier: Vec<RowWriter> =
+        (0..2).map(|subtask| job.writer_of(first, subtask, 2, 11).unwrap()).collect();
+    assert_eq!(job.sessions().len(), 2);
+    let second = job.claim();
+    // It comes in the place of neither.
+    let mut third = job.writer_of(second, 2, 4, 0).unwrap();
+    let own = job.sessions();
+    assert_eq!(own.len(), 1, "nothing older can come after what is written now");
+    let _fourth = job.writer_of(second, 3, 4, 0).unwrap();
+    job.write(&mut third, 7).unwrap();
+    assert!(job.sessions().contains(&own[0]), "a sibling was disturbed");
+    for writer in &mut earlier {
+        assert_eq!(job.write(writer, 1).unwrap_err().fenced_by, entry(second));
+    }
+    assert_eq!(job.value(), Some(7));
 }
 
 #[test]

@@ -23,6 +23,9 @@ struct Numbers {
     /// Reads them from this topic, to its end, for a group of the same name.
     #[arg(long)]
     from: Option<String>,
+    /// Event times begin here, in milliseconds since 1970, a millisecond for each number; without it there are none.
+    #[arg(long)]
+    first_ms: Option<i64>,
 }
 
 fn build(env: &StreamEnvironment, args: &Numbers) -> Result<()> {
@@ -33,7 +36,13 @@ fn build(env: &StreamEnvironment, args: &Numbers) -> Result<()> {
         env.source("numbers", source).sink("numbers_topic", sink.source_offsets());
     } else {
         let source = Datagen::new(|index| index).bounded(args.count).rate_per_second(args.rate);
-        env.source("numbers", source).sink("numbers_topic", sink);
+        let mut numbers = env.source("numbers", source);
+        if let Some(first_ms) = args.first_ms {
+            let times = Watermarks::ascending();
+            let times = times.event_time(move |number: &u64| first_ms.saturating_add_unsigned(*number));
+            numbers = numbers.watermarks(times);
+        }
+        numbers.sink("numbers_topic", sink);
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::Message;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+use tidegate::connectors::kafka::wire::WireClient;
 use tidegate::connectors::kafka::{JobTransaction, TransactionAdmin};
 use tidegate::engine::clock::{Clock, SystemClock};
 use tidegate::engine::io::TokioIo;
@@ -42,16 +43,52 @@ impl Topic {
 
     /// A new one.
     pub(crate) fn at(bootstrap: &str, partitions: i32) -> Self {
+        Self::with(bootstrap, partitions, &[])
+    }
+
+    /// A new one with settings.
+    pub(crate) fn with(bootstrap: &str, partitions: i32, settings: &[(&str, &str)]) -> Self {
         let name = format!("tidegate_{:x}_{}", std::process::id(), TOPICS.fetch_add(1, Ordering::Relaxed));
-        let admin: AdminClient<DefaultClientContext> =
-            ClientConfig::new().set("bootstrap.servers", bootstrap).create().unwrap();
-        let topic = NewTopic::new(&name, partitions, TopicReplication::Fixed(1));
-        let made = apart(async { admin.create_topics([&topic], &AdminOptions::new()).await.unwrap() });
-        assert!(made[0].is_ok(), "{made:?}");
         let topic = Self { bootstrap: bootstrap.to_owned(), name, partitions };
-        // Its leaders are elected when it can be read.
-        eventually("the topic is there", || topic.try_read("read_uncommitted").is_ok());
+        topic.create(settings);
         topic
+    }
+
+    fn admin(&self) -> AdminClient<DefaultClientContext> {
+        ClientConfig::new().set("bootstrap.servers", &self.bootstrap).create().unwrap()
+    }
+
+    pub(crate) fn create(&self, settings: &[(&str, &str)]) {
+        let new = NewTopic::new(&self.name, self.partitions, TopicReplication::Fixed(1));
+        let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
+        let made = apart(async { self.admin().create_topics([&new], &AdminOptions::new()).await.unwrap() });
+        assert!(made[0].is_ok(), "{made:?}");
+        // Its leaders are elected when it can be read.
+        eventually("the topic is there", || self.try_read("read_uncommitted").is_ok());
+    }
+
+    pub(crate) fn delete(&self) {
+        let names = [self.name.as_str()];
+        let gone = apart(async { self.admin().delete_topics(&names, &AdminOptions::new()).await.unwrap() });
+        assert!(gone[0].is_ok(), "{gone:?}");
+    }
+
+    /// Another one of the same name.
+    pub(crate) fn make_again(&self) {
+        let was = self.id();
+        self.delete();
+        self.create(&[]);
+        eventually("the broker has another topic", || self.id().is_some_and(|id| Some(id) != was));
+        eventually("that can be read", || self.try_read("read_uncommitted").is_ok());
+    }
+
+    /// Its id; none while it is not there.
+    pub(crate) fn id(&self) -> Option<String> {
+        let found = apart(async {
+            let io = TokioIo::shared(tokio::runtime::Handle::current());
+            WireClient::new(&self.bootstrap, io).describe_topic(&self.name).await.unwrap()
+        });
+        found.map(|found| found.id)
     }
 
     /// What a reader of committed records sees, up to the last stable offset, in the order of each partition.

@@ -12,7 +12,7 @@ use tidegate_engine::api::{
 use tidegate_engine::element::Batch;
 
 use super::deliveries::Deliveries;
-use super::kafka_sink::partitions_of;
+use super::kafka_sink::OpenedTopic;
 use super::record_producer::RecordProducer;
 use super::{KafkaSink, KafkaSinkError, preflight};
 
@@ -54,15 +54,16 @@ impl<T: Clone + Send + 'static> Sink for AtLeastOnceKafkaSink<T> {
     ) -> impl Future<Output = Result<AtLeastOnceKafkaWriter<T>, ConnectorError>> + Send + use<T> {
         let sink = self.sink.clone();
         async move {
-            let partitions =
-                partitions_of(&mut sink.wire(&context.io), sink.config.bootstrap(), &sink.topic).await?;
+            let mut wire = sink.wire(&context.io);
+            let OpenedTopic { partitions, retention } = sink.open_topic(&mut wire, &context.clock).await?;
             let mut config = sink.config.client();
             config.set("enable.idempotence", "true").set("acks", "all");
             let made = config.create_with_context(Deliveries::default());
             let producer: BaseProducer<Deliveries> =
                 made.map_err(|source| KafkaSinkError::Client { source })?;
             let (producer, topic) = (Arc::new(producer), Arc::clone(&sink.topic));
-            let records = RecordProducer::new(producer, topic, partitions, sink.shape, context.io);
+            let (shape, io) = (sink.shape, context.io);
+            let records = RecordProducer::new(producer, topic, partitions, shape, retention, io);
             Ok(AtLeastOnceKafkaWriter { records, written: 0 })
         }
     }

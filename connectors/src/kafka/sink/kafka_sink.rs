@@ -14,10 +14,12 @@ use tidegate_engine::api::{
     ConnectorError, PreflightContext, PreflightResult, TwoPhaseContext, TwoPhaseSink,
 };
 use tidegate_engine::broker::{BrokerCommittable, SlotTable};
+use tidegate_engine::clock::SharedClock;
 use tidegate_engine::io::SharedIo;
 use tidegate_engine::operator::TransactionName;
 
 use super::records::RecordShape;
+use super::retention::{RetentionWatch, Warned};
 use super::{AtLeastOnceKafkaSink, KafkaCommitter, KafkaSinkError, KafkaWriter, SerializeError, preflight};
 use crate::kafka::config::{ClientRole, KafkaConfig, validate_topic};
 use crate::kafka::wire::WireClient;
@@ -61,6 +63,7 @@ pub struct KafkaSink<T> {
     pub(super) source_offsets: bool,
     /// By name template. Guards which slots are taken, and is held for one look only: writer and committer run side by side.
     slots: Arc<Mutex<BTreeMap<TransactionName, SharedSlots>>>,
+    pub(super) warned: Warned,
 }
 
 impl<T> KafkaSink<T> {
@@ -93,6 +96,7 @@ impl<T> KafkaSink<T> {
             longest_outage: LONGEST_OUTAGE,
             source_offsets: false,
             slots: Arc::default(),
+            warned: Arc::default(),
         }
     }
 
@@ -172,6 +176,19 @@ impl<T> KafkaSink<T> {
         u64::try_from(self.transaction_timeout.as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// What a writer has to know of the topic.
+    pub(super) async fn open_topic(
+        &self,
+        wire: &mut WireClient,
+        clock: &SharedClock,
+    ) -> Result<OpenedTopic, KafkaSinkError> {
+        let name = &self.topic;
+        let partitions = partitions_of(wire, self.config.bootstrap(), name).await?;
+        let (clock, warned) = (Arc::clone(clock), Arc::clone(&self.warned));
+        let retention = RetentionWatch::of(wire, name, clock, warned).await;
+        Ok(OpenedTopic { partitions, retention })
+    }
+
     pub(super) fn wire(&self, io: &SharedIo) -> WireClient {
         WireClient::new(self.config.bootstrap(), Arc::clone(io))
     }
@@ -184,6 +201,12 @@ impl<T> KafkaSink<T> {
         let made = || Arc::new(Mutex::new(SlotTable::new(context.places)));
         Arc::clone(all.entry(context.name.clone()).or_insert_with(made))
     }
+}
+
+/// What a writer knows of its topic when it opens.
+pub(super) struct OpenedTopic {
+    pub(super) partitions: u32,
+    pub(super) retention: RetentionWatch,
 }
 
 /// How many partitions a topic has.
@@ -210,6 +233,7 @@ impl<T> Clone for KafkaSink<T> {
             longest_outage: self.longest_outage,
             source_offsets: self.source_offsets,
             slots: Arc::clone(&self.slots),
+            warned: Arc::clone(&self.warned),
         }
     }
 }
@@ -261,8 +285,8 @@ impl<T: Clone + Send + 'static> TwoPhaseSink for KafkaSink<T> {
         let (sink, slots) = (self.clone(), self.slots_of(&context));
         async move {
             let mut wire = sink.wire(&context.connector.io);
-            let partitions = partitions_of(&mut wire, sink.config.bootstrap(), &sink.topic).await?;
-            Ok(KafkaWriter::new(sink, wire, slots, partitions, context))
+            let opened = sink.open_topic(&mut wire, &context.connector.clock).await?;
+            Ok(KafkaWriter::new(sink, wire, slots, opened, context))
         }
     }
 }

@@ -15,6 +15,7 @@ mod kafka_sink;
 mod preflight;
 mod record_producer;
 mod records;
+mod retention;
 mod transaction_offsets;
 mod transactional_producer;
 mod writer;

@@ -16,6 +16,7 @@ use tidegate_engine::io::SharedIo;
 use super::KafkaSinkError;
 use super::deliveries::Deliveries;
 use super::records::RecordShape;
+use super::retention::RetentionWatch;
 
 /// Between two looks at the library's queue.
 const LOOK: Duration = Duration::from_millis(1);
@@ -28,6 +29,7 @@ pub(super) struct RecordProducer<T> {
     topic: Arc<str>,
     partitions: u32,
     shape: RecordShape<T>,
+    retention: RetentionWatch,
     io: SharedIo,
     sent: u64,
     value: Vec<u8>,
@@ -40,14 +42,17 @@ impl<T> RecordProducer<T> {
         topic: Arc<str>,
         partitions: u32,
         shape: RecordShape<T>,
+        retention: RetentionWatch,
         io: SharedIo,
     ) -> Self {
-        Self { producer, topic, partitions, shape, io, sent: 0, value: Vec::new(), key: Vec::new() }
+        let (value, key) = (Vec::new(), Vec::new());
+        Self { producer, topic, partitions, shape, retention, io, sent: 0, value, key }
     }
 
     /// Hands a batch to the library. `before`: records that this subtask wrote earlier, for messages.
     pub(super) async fn send(&mut self, batch: Batch<T>, before: u64) -> Result<(), KafkaSinkError> {
         let Batch { values, timestamps } = batch;
+        self.retention.look(&timestamps);
         for (index, record) in values.into_iter().enumerate() {
             let number = before + index as u64 + 1;
             self.encode(&record, number)?;

@@ -19,7 +19,7 @@ use tidegate_engine::operator::TransactionName;
 use tokio::sync::oneshot;
 
 use super::committer::fence;
-use super::kafka_sink::{SharedSlots, lock};
+use super::kafka_sink::{OpenedTopic, SharedSlots, lock};
 use super::record_producer::RecordProducer;
 use super::transaction_offsets::{TransactionOffsets, refuse_another_cluster};
 use super::transactional_producer::{TransactionalProducer, client_config};
@@ -40,7 +40,7 @@ pub struct KafkaWriter<T> {
     wire: WireClient,
     ids: TransactionalIds,
     slots: SharedSlots,
-    partitions: u32,
+    topic: OpenedTopic,
     io: SharedIo,
     /// Name template.
     own: TransactionName,
@@ -76,7 +76,7 @@ impl<T> KafkaWriter<T> {
         sink: KafkaSink<T>,
         wire: WireClient,
         slots: SharedSlots,
-        partitions: u32,
+        topic: OpenedTopic,
         context: TwoPhaseContext,
     ) -> Self {
         let (ids, io) = (TransactionalIds::of(&context.name.scope), context.connector.io);
@@ -85,7 +85,7 @@ impl<T> KafkaWriter<T> {
             wire,
             ids,
             slots,
-            partitions,
+            topic,
             io,
             own: context.name,
             ahead: None,
@@ -148,7 +148,8 @@ impl<T> KafkaWriter<T> {
             return Err(KafkaSinkError::CutShort { topic: self.topic(), source: IoGone });
         };
         let (topic, shape) = (Arc::clone(&self.sink.topic), self.sink.shape.clone());
-        let records = RecordProducer::new(native, topic, self.partitions, shape, Arc::clone(&self.io));
+        let (retention, io) = (self.topic.retention.clone(), Arc::clone(&self.io));
+        let records = RecordProducer::new(native, topic, self.topic.partitions, shape, retention, io);
         self.make_ahead();
         Ok(OpenTransaction { slot: ProducerSlot::of(name, slot), name: name.clone(), records, producer })
     }

@@ -1,18 +1,21 @@
-//! Requests about a cluster: its brokers, a topic's partitions, a broker's settings.
+//! Requests about a cluster: its brokers, a topic's partitions, settings of brokers and topics.
 //!
 //! Owns: their shape. Does not own: what is required of them. Runs on: tokio.
 
+use std::collections::BTreeMap;
+
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use kafka_protocol::messages::describe_configs_response::DescribeConfigsResult;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
-use kafka_protocol::messages::{
-    BrokerId, DescribeConfigsRequest, MetadataRequest, MetadataResponse, TopicName,
-};
+use kafka_protocol::messages::{DescribeConfigsRequest, MetadataRequest, MetadataResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 use tidegate_engine::broker::BrokerCode;
 
 use super::WireError;
 use super::client::WireClient;
 
+/// Resources of this type are topics.
+const TOPIC_RESOURCE: i8 = 2;
 /// Resources of this type are brokers.
 const BROKER_RESOURCE: i8 = 4;
 /// The topic, or the partition, is unknown.
@@ -76,19 +79,47 @@ impl WireClient {
         broker: &ClusterBroker,
         name: &'static str,
     ) -> Result<Option<String>, WireError> {
-        let mut resource = DescribeConfigsResource::default();
-        resource.resource_type = BROKER_RESOURCE;
-        resource.resource_name = StrBytes::from_string(BrokerId(broker.id).0.to_string());
-        resource.configuration_keys = Some(vec![StrBytes::from_static_str(name)]);
-        let mut request = DescribeConfigsRequest::default();
-        request.resources = vec![resource];
+        let request = describe_configs(BROKER_RESOURCE, broker.id.to_string(), &[name]);
         let answer = self.call(&broker.address, 1..=4, &request).await?;
-        let Some(result) = answer.results.into_iter().next() else { return Ok(None) };
-        if result.error_code != 0 {
-            let (address, code) = (broker.address.clone(), BrokerCode(result.error_code));
-            return Err(WireError::Refused { request: "DescribeConfigs", address, code });
-        }
-        let found = result.configs.into_iter().find(|setting| setting.name.as_str() == name);
-        Ok(found.and_then(|setting| setting.value).map(|value| value.to_string()))
+        let found = settings_of(answer.results, &broker.address)?;
+        Ok(found.into_iter().find(|(found, _)| found == name).map(|(_, value)| value))
     }
+
+    /// Settings of a topic by these names, as they hold for it: its own, or else its brokers'. What it does not tell is left out.
+    ///
+    /// # Errors
+    /// [`WireError`]; codes 29 and 30 where this client may not see them.
+    pub async fn topic_settings(
+        &mut self,
+        topic: &str,
+        names: &[&'static str],
+    ) -> Result<BTreeMap<String, String>, WireError> {
+        let request = describe_configs(TOPIC_RESOURCE, topic.to_owned(), names);
+        let answer = self.call_any(1..=4, &request).await?;
+        settings_of(answer.results, topic)
+    }
+}
+
+fn describe_configs(resource_type: i8, name: String, settings: &[&'static str]) -> DescribeConfigsRequest {
+    let mut resource = DescribeConfigsResource::default();
+    resource.resource_type = resource_type;
+    resource.resource_name = StrBytes::from_string(name);
+    resource.configuration_keys = Some(settings.iter().map(|it| StrBytes::from_static_str(it)).collect());
+    let mut request = DescribeConfigsRequest::default();
+    request.resources = vec![resource];
+    request
+}
+
+/// Settings of the one resource that was asked about.
+fn settings_of(
+    results: Vec<DescribeConfigsResult>,
+    address: &str,
+) -> Result<BTreeMap<String, String>, WireError> {
+    let Some(result) = results.into_iter().next() else { return Ok(BTreeMap::new()) };
+    if result.error_code != 0 {
+        let (address, code) = (address.to_owned(), BrokerCode(result.error_code));
+        return Err(WireError::Refused { request: "DescribeConfigs", address, code });
+    }
+    let told = result.configs.into_iter().filter_map(|it| Some((it.name.to_string(), it.value?.to_string())));
+    Ok(told.collect())
 }

@@ -4,7 +4,7 @@
 //! | request | what for |
 //! |---|---|
 //! | ApiVersions | once for each connection: what the broker offers |
-//! | Metadata, DescribeConfigs | brokers, a topic's id and partitions, `transaction.max.timeout.ms` |
+//! | Metadata, DescribeConfigs | brokers, a topic's id and partitions, `transaction.max.timeout.ms`, a topic's retention |
 //! | ListOffsets | where a source begins and ends |
 //! | FindCoordinator | of a transactional id, of a ledger group |
 //! | InitProducerId | fences an id and aborts what is open under it |

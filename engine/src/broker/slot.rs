@@ -53,6 +53,8 @@ pub struct BrokerCommittable {
     pub producer_epoch: i16,
     /// Version of the request that ends it. A retry with another version is answered differently, so it is kept.
     pub end_txn_version: i16,
+    /// The id of the topic that it was written into; none in checkpoints of before it was kept.
+    pub topic_id: Option<u128>,
 }
 
 impl ProducerSlot {
@@ -81,8 +83,36 @@ impl BrokerCommittable {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_state::{decode_list, encode_list};
+
     use super::*;
     use crate::ids::{CheckpointId, JobName, Lineage, LogId, OperatorUid};
+
+    /// As it was before a topic's id was kept.
+    mod former {
+        #[derive(Clone, tidegate_state::StateType)]
+        pub(super) struct BrokerCommittable {
+            pub(super) slot: u32,
+            pub(super) producer_id: i64,
+            pub(super) producer_epoch: i16,
+            pub(super) end_txn_version: i16,
+        }
+    }
+
+    #[test]
+    fn what_was_stored_before_topics_had_ids_is_read_without_one() {
+        let former =
+            former::BrokerCommittable { slot: 1, producer_id: 2, producer_epoch: 3, end_txn_version: 5 };
+        let bytes = encode_list(&[former]);
+        let read = BrokerCommittable {
+            slot: 1,
+            producer_id: 2,
+            producer_epoch: 3,
+            end_txn_version: 5,
+            topic_id: None,
+        };
+        assert_eq!(decode_list::<BrokerCommittable>(&bytes).unwrap(), [read]);
+    }
 
     #[test]
     fn a_left_over_tells_its_slot_and_never_looks_like_a_listed_transaction() {

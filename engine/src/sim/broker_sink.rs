@@ -240,6 +240,7 @@ impl TwoPhaseWriter for BrokerWriter {
             producer_id: producer.id,
             producer_epoch: producer.epoch,
             end_txn_version: self.sink.broker.end_txn_version,
+            topic_id: None,
         }))
     }
 

@@ -11,7 +11,7 @@ use crate::txn::txn;
 
 const COUNT: u64 = 2_000;
 
-fn forget(folder: &Path, transaction: &str) -> Output {
+pub(crate) fn forget(folder: &Path, transaction: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tidegate-cli"))
         .args(["txn", "forget", "c", transaction])
         .current_dir(folder)
@@ -19,7 +19,7 @@ fn forget(folder: &Path, transaction: &str) -> Output {
         .unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
@@ -36,7 +36,7 @@ fn decide(folder: &Path, transaction: &str) {
 }
 
 /// The transaction in the remedy that a failed run names.
-fn remedy(run: &Output) -> String {
+pub(crate) fn remedy(run: &Output) -> String {
     assert_eq!(run.status.code(), Some(1), "{}", text(&run.stdout));
     let error = text(&run.stderr);
     let named = error.split_once("tidegate txn forget FOLDER '").and_then(|(_, rest)| rest.split_once('\''));

@@ -10,6 +10,7 @@ mod forget;
 mod jobs;
 mod kills;
 mod proxy;
+mod recreated;
 mod retention;
 mod source_offsets;
 mod subtask;

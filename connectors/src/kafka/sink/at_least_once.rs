@@ -14,7 +14,8 @@ use tidegate_engine::element::Batch;
 use super::deliveries::Deliveries;
 use super::kafka_sink::OpenedTopic;
 use super::record_producer::RecordProducer;
-use super::{KafkaSink, KafkaSinkError, preflight};
+use super::{KafkaSink, KafkaSinkError, preflight, topic};
+use crate::kafka::wire::WireClient;
 
 /// Records into a topic, at least once. Made by [`KafkaSink::at_least_once`].
 #[derive(Debug)]
@@ -55,7 +56,8 @@ impl<T: Clone + Send + 'static> Sink for AtLeastOnceKafkaSink<T> {
         let sink = self.sink.clone();
         async move {
             let mut wire = sink.wire(&context.io);
-            let OpenedTopic { partitions, retention } = sink.open_topic(&mut wire, &context.clock).await?;
+            let OpenedTopic { partitions, id, retention } =
+                sink.open_topic(&mut wire, &context.clock).await?;
             let mut config = sink.config.client();
             config.set("enable.idempotence", "true").set("acks", "all");
             let made = config.create_with_context(Deliveries::default());
@@ -63,8 +65,8 @@ impl<T: Clone + Send + 'static> Sink for AtLeastOnceKafkaSink<T> {
                 made.map_err(|source| KafkaSinkError::Client { source })?;
             let (producer, topic) = (Arc::new(producer), Arc::clone(&sink.topic));
             let (shape, io) = (sink.shape, context.io);
-            let records = RecordProducer::new(producer, topic, partitions, shape, retention, io);
-            Ok(AtLeastOnceKafkaWriter { records, written: 0 })
+            let records = RecordProducer::new(producer, Arc::clone(&topic), partitions, shape, retention, io);
+            Ok(AtLeastOnceKafkaWriter { records, wire, topic, topic_id: id, written: 0, flushed: 0 })
         }
     }
 }
@@ -72,7 +74,13 @@ impl<T: Clone + Send + 'static> Sink for AtLeastOnceKafkaSink<T> {
 /// Writer of an [`AtLeastOnceKafkaSink`].
 pub struct AtLeastOnceKafkaWriter<T> {
     records: RecordProducer<T>,
+    wire: WireClient,
+    topic: Arc<str>,
+    /// Of the topic that was there when the writer opened.
+    topic_id: u128,
     written: u64,
+    /// How many were written when it was last flushed.
+    flushed: u64,
 }
 
 impl<T: Clone + Send + 'static> Writer for AtLeastOnceKafkaWriter<T> {
@@ -86,6 +94,11 @@ impl<T: Clone + Send + 'static> Writer for AtLeastOnceKafkaWriter<T> {
     }
 
     async fn flush(&mut self) -> Result<(), ConnectorError> {
-        Ok(self.records.flush().await?)
+        self.records.flush().await?;
+        if self.flushed < self.written {
+            topic::refuse_another(&mut self.wire, &self.topic, self.topic_id).await?;
+            self.flushed = self.written;
+        }
+        Ok(())
     }
 }

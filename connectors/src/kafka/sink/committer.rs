@@ -17,6 +17,7 @@ use tidegate_engine::operator::{CommitOutcome, TransactionName};
 
 use super::KafkaSinkError;
 use super::kafka_sink::{SharedSlots, lock};
+use super::topic::{Look, look_again, lost};
 use crate::kafka::committer_decisions::EndTxnVersion;
 use crate::kafka::transactional_id::TransactionalIds;
 use crate::kafka::wire::{CoordinatorKind, WireClient, WireError};
@@ -26,7 +27,8 @@ const FENCE_TIMEOUT_MS: i32 = 60_000;
 /// A broker that is away is asked again so often before the subtask fails.
 const TRIES_MAX: u32 = 20;
 /// And after so long.
-const AGAIN: Duration = Duration::from_millis(250);
+const AGAIN_MS: u64 = 250;
+const AGAIN: Duration = Duration::from_millis(AGAIN_MS);
 
 /// Committer of a [`super::KafkaSink`].
 #[derive(Debug)]
@@ -35,6 +37,7 @@ pub struct KafkaCommitter {
     ids: TransactionalIds,
     topic: Arc<str>,
     slots: SharedSlots,
+    attempt: AttemptId,
     restored_attempt: AttemptId,
 }
 
@@ -46,7 +49,8 @@ impl KafkaCommitter {
         context: &TwoPhaseContext,
     ) -> Self {
         let ids = TransactionalIds::of(&context.name.scope);
-        Self { wire, ids, topic, slots, restored_attempt: context.restored_attempt }
+        let (attempt, restored_attempt) = (context.name.attempt, context.restored_attempt);
+        Self { wire, ids, topic, slots, attempt, restored_attempt }
     }
 
     async fn settlement_step(
@@ -102,7 +106,21 @@ impl KafkaCommitter {
         Ok(self.wire.end_txn(id, committable.producer(), true, version).await)
     }
 
+    /// What a restored transaction comes to, if its topic is not there any more: its records are gone, committed or not. (Those of this
+    /// attempt are looked at by its writer.)
+    async fn of_topic(&mut self, item: &Prepared<BrokerCommittable>) -> Option<CommitOutcome> {
+        let was = item.committable.topic_id.filter(|_| item.name.attempt < self.attempt)?;
+        match look_again(&mut self.wire, &self.topic, was).await {
+            Look::Same => None,
+            Look::Another { is } => Some(CommitOutcome::Lost { reason: lost(&self.topic, was, is) }),
+            Look::Untold { reason } => Some(CommitOutcome::RetryAfter { ms: AGAIN_MS, reason }),
+        }
+    }
+
     async fn settle(&mut self, item: &Prepared<BrokerCommittable>) -> Result<CommitOutcome, KafkaSinkError> {
+        if let Some(outcome) = self.of_topic(item).await {
+            return Ok(outcome);
+        }
         let slot = ProducerSlot::of(&item.name, item.committable.slot);
         let (id, group) = (self.ids.spell(&slot), self.ids.spell_ledger(&slot.ledger()));
         let mut settlement = Settlement::new(item.closed_by);

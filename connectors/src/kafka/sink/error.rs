@@ -47,6 +47,20 @@ pub enum KafkaSinkError {
         /// The topic.
         topic: String,
     },
+    /// Another topic of the same name.
+    #[error(
+        "the topic {topic} was deleted and created again while the job wrote into it: its id was {was} and is {is}; what had been \
+         committed went with the old topic\n  help: start the job again with `--restore none` to write everything into the new topic; \
+         without it the job goes on from its last checkpoint, and tells which transactions are lost"
+    )]
+    TopicRecreated {
+        /// The topic.
+        topic: String,
+        /// Id before.
+        was: String,
+        /// Id now.
+        is: String,
+    },
     /// A request of ours came to nothing.
     #[error("{doing} failed")]
     Wire {
@@ -215,6 +229,7 @@ impl KafkaSinkError {
             | Self::Timeout { .. }
             | Self::Setting { .. }
             | Self::NoTopic { .. }
+            | Self::TopicRecreated { .. }
             | Self::Version(_)
             | Self::Client { .. }
             | Self::Serialize { .. }

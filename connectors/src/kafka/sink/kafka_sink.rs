@@ -20,6 +20,7 @@ use tidegate_engine::operator::TransactionName;
 
 use super::records::RecordShape;
 use super::retention::{RetentionWatch, Warned};
+use super::topic::{self, KnownId};
 use super::{AtLeastOnceKafkaSink, KafkaCommitter, KafkaSinkError, KafkaWriter, SerializeError, preflight};
 use crate::kafka::config::{ClientRole, KafkaConfig, validate_topic};
 use crate::kafka::wire::WireClient;
@@ -63,6 +64,7 @@ pub struct KafkaSink<T> {
     pub(super) source_offsets: bool,
     /// By name template. Guards which slots are taken, and is held for one look only: writer and committer run side by side.
     slots: Arc<Mutex<BTreeMap<TransactionName, SharedSlots>>>,
+    pub(super) topic_id: KnownId,
     pub(super) warned: Warned,
 }
 
@@ -96,6 +98,7 @@ impl<T> KafkaSink<T> {
             longest_outage: LONGEST_OUTAGE,
             source_offsets: false,
             slots: Arc::default(),
+            topic_id: Arc::default(),
             warned: Arc::default(),
         }
     }
@@ -182,11 +185,11 @@ impl<T> KafkaSink<T> {
         wire: &mut WireClient,
         clock: &SharedClock,
     ) -> Result<OpenedTopic, KafkaSinkError> {
-        let name = &self.topic;
-        let partitions = partitions_of(wire, self.config.bootstrap(), name).await?;
+        let (bootstrap, name) = (self.config.bootstrap(), &self.topic);
+        let (partitions, id) = topic::describe(wire, bootstrap, name, &self.topic_id).await?;
         let (clock, warned) = (Arc::clone(clock), Arc::clone(&self.warned));
         let retention = RetentionWatch::of(wire, name, clock, warned).await;
-        Ok(OpenedTopic { partitions, retention })
+        Ok(OpenedTopic { partitions, id, retention })
     }
 
     pub(super) fn wire(&self, io: &SharedIo) -> WireClient {
@@ -206,6 +209,7 @@ impl<T> KafkaSink<T> {
 /// What a writer knows of its topic when it opens.
 pub(super) struct OpenedTopic {
     pub(super) partitions: u32,
+    pub(super) id: u128,
     pub(super) retention: RetentionWatch,
 }
 
@@ -233,6 +237,7 @@ impl<T> Clone for KafkaSink<T> {
             longest_outage: self.longest_outage,
             source_offsets: self.source_offsets,
             slots: Arc::clone(&self.slots),
+            topic_id: Arc::clone(&self.topic_id),
             warned: Arc::clone(&self.warned),
         }
     }

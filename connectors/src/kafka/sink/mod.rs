@@ -16,6 +16,7 @@ mod preflight;
 mod record_producer;
 mod records;
 mod retention;
+mod topic;
 mod transaction_offsets;
 mod transactional_producer;
 mod writer;

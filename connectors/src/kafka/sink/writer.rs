@@ -23,7 +23,7 @@ use super::kafka_sink::{OpenedTopic, SharedSlots, lock};
 use super::record_producer::RecordProducer;
 use super::transaction_offsets::{TransactionOffsets, refuse_another_cluster};
 use super::transactional_producer::{TransactionalProducer, client_config};
-use super::{KafkaSink, KafkaSinkError};
+use super::{KafkaSink, KafkaSinkError, topic};
 use crate::kafka::committer_decisions::EndTxnVersion;
 use crate::kafka::group_positions::GroupPositions;
 use crate::kafka::transactional_id::TransactionalIds;
@@ -189,6 +189,7 @@ impl<T> KafkaWriter<T> {
     ) -> Result<BrokerCommittable, KafkaSinkError> {
         open.records.flush().await?;
         open.producer.refuse_another_identity()?;
+        topic::refuse_another(&mut self.wire, &self.sink.topic, self.topic.id).await?;
         self.note_offsets(&open).await?;
         let end_txn_version = self.end_txn_version(&open.producer.id).await?;
         let identity = open.producer.identity;
@@ -197,6 +198,7 @@ impl<T> KafkaWriter<T> {
             producer_id: identity.id,
             producer_epoch: identity.epoch,
             end_txn_version,
+            topic_id: Some(self.topic.id),
         })
     }
 }

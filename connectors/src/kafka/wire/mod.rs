@@ -35,5 +35,5 @@ pub use connection::OfferedVersions;
 pub use error::WireError;
 pub use ledger::LEDGER_PARTITION;
 pub use request::WireRequest;
-pub use topics::{EARLIEST, LATEST, TopicDescription};
+pub use topics::{EARLIEST, LATEST, TopicDescription, topic_id_text};
 pub use transactions::{DescribedTransaction, ListedTransaction};

@@ -26,14 +26,24 @@ pub const LATEST: i64 = -1;
 const NO_REPLICA: i32 = -1;
 const READ_COMMITTED: i8 = 1;
 const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
+const UNKNOWN_TOPIC_ID: i16 = 100;
 
 /// A topic as its cluster describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicDescription {
     /// The id that it was given when it was created: another one for another topic of the same name.
     pub id: String,
+    /// The same as a number.
+    pub id_number: u128,
     /// By partition: `host:port` of the leader, if it has one now.
     pub leaders: BTreeMap<i32, Option<String>>,
+}
+
+/// A topic's id as text: five groups of hexadecimal digits.
+pub fn topic_id_text(id: u128) -> String {
+    let digits = format!("{id:032x}");
+    let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|group| &digits[group]);
+    groups.join("-")
 }
 
 fn topic_name(topic: &str) -> TopicName {
@@ -66,7 +76,32 @@ impl WireClient {
         }
         let leaders =
             found.partitions.iter().map(|p| (p.partition_index, brokers.get(&p.leader_id.0).cloned()));
-        Ok(Some(TopicDescription { id: found.topic_id.to_string(), leaders: leaders.collect() }))
+        let id_number = found.topic_id.as_u128();
+        let id = topic_id_text(id_number);
+        Ok(Some(TopicDescription { id, id_number, leaders: leaders.collect() }))
+    }
+
+    /// `Metadata` by a topic's id: whether the cluster has it, under whatever name.
+    ///
+    /// # Errors
+    /// [`WireError`]; also from a broker of before version 3.1, which cannot be asked so.
+    pub async fn has_topic(&mut self, id: u128) -> Result<bool, WireError> {
+        let address = topic_id_text(id);
+        let mut wanted = MetadataRequestTopic::default();
+        wanted.name = None;
+        wanted.topic_id = address.parse().map_err(|_| {
+            let reason = "an id cannot be written".to_owned();
+            WireError::Malformed { request: "Metadata", address: address.clone(), reason }
+        })?;
+        let mut request = MetadataRequest::default();
+        request.topics = Some(vec![wanted]);
+        request.allow_auto_topic_creation = false;
+        let answer = self.call_any(12..=12, &request).await?;
+        match answer.topics.first().map_or(UNKNOWN_TOPIC_ID, |found| found.error_code) {
+            0 => Ok(true),
+            UNKNOWN_TOPIC_ID | UNKNOWN_TOPIC_OR_PARTITION => Ok(false),
+            code => Err(WireError::Refused { request: "Metadata", address, code: BrokerCode(code) }),
+        }
     }
 
     /// `ListOffsets`, as a reader of committed records sees them: by partition the first offset at or behind a time in milliseconds,
@@ -141,5 +176,19 @@ impl WireClient {
         let partitions = answer.topics.iter().flat_map(|topic| &topic.partitions);
         let committed = partitions.filter(|p| p.committed_offset >= 0);
         Ok(committed.map(|p| (p.partition_index, p.committed_offset)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_written_as_it_always_was() {
+        assert_eq!(
+            topic_id_text(0x0123_4567_89ab_cdef_0011_2233_4455_6677),
+            "01234567-89ab-cdef-0011-223344556677"
+        );
+        assert_eq!(topic_id_text(7), "00000000-0000-0000-0000-000000000007");
     }
 }

@@ -3,8 +3,14 @@
 use rdkafka::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use tidegate::connectors::kafka::wire::WireClient;
-use tidegate::connectors::kafka::{JobTransaction, TransactionAdmin};
+use tidegate::connectors::kafka::{
+    JobTransaction, KafkaSink, KafkaSource, StoppingOffsets, TransactionAdmin,
+};
 use tidegate::engine::io::TokioIo;
+use tidegate::prelude::*;
+use tidegate::state::CheckpointStorage;
+use tidegate_jobs::services::{Service, ServiceKind};
+use tidegate_tests::{Until, checkpoints_every, run};
 
 use crate::kills::Run;
 use crate::topic::{PATIENCE, Topic, apart, eventually};
@@ -68,6 +74,34 @@ fn the_group_of_the_source_moves_with_the_records_that_become_visible_and_by_not
     topic.expect(0..NUMBERS);
     eventually("the group stands at the end", || done(&source) == NUMBERS);
     assert_eq!(topic.open_transactions(), [""; 0]);
+}
+
+/// From a topic into that of another cluster, with the source's offsets in the transactions.
+fn copied_elsewhere(source: &Topic, topic: &Topic) -> String {
+    let env = StreamEnvironment::new();
+    let numbers = KafkaSource::<u64>::json(&source.bootstrap, &source.name);
+    let numbers = numbers.group(&source.name).bounded(StoppingOffsets::Latest);
+    let sink = KafkaSink::<u64>::json(&topic.bootstrap, &topic.name).source_offsets();
+    let _ = env.source("numbers", numbers).sink("numbers_topic", sink);
+    let storage = CheckpointStorage::open("memory://").unwrap();
+    let error = run(env, 1, checkpoints_every(100), Some(storage), Until::End).unwrap_err();
+    tidegate::error_text(&error)
+}
+
+#[test]
+fn a_cluster_that_does_not_have_the_sources_topic_takes_no_offsets_of_it() {
+    let other = Service::own(ServiceKind::Kafka, "ksink-other", &[]).unwrap();
+    let (source, topic) = (filled(), Topic::at(other.bootstrap().unwrap(), 1));
+    let refused = |said: String| {
+        assert!(said.contains("does not have the topic") && said.contains(&source.name), "{said}");
+        assert!(said.contains(&topic.bootstrap) && said.contains("leave .source_offsets() away"), "{said}");
+        assert_eq!(topic.committed(), [""; 0]);
+        assert_eq!(done(&source), 0);
+    };
+    refused(copied_elsewhere(&source, &topic));
+    // Another topic of the same name is not the source's.
+    Topic { bootstrap: topic.bootstrap.clone(), ..source.clone() }.create(&[]);
+    refused(copied_elsewhere(&source, &topic));
 }
 
 #[test]

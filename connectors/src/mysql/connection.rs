@@ -247,7 +247,7 @@ impl Connection {
             let (_, code, message): (String, u16, String) = self.only_row(doing, vec![row])?;
             if WARNINGS_OF_LOSS.contains(&code) {
                 let source = ServerAnswer { code, state: "01000".to_owned(), message };
-                return Err(MysqlError::Unfit { at: self.attempted(doing), source });
+                return Err(MysqlError::Unfit { at: self.attempted(doing), row: None, source });
             }
         }
         Ok(())

@@ -189,10 +189,28 @@ pub enum MysqlError {
         source: ServerAnswer,
     },
     /// A value that the column does not hold: too long, out of range, NULL, not of its kind, against a check.
-    #[error("{} at {}: a row does not fit the table, and no row of the statement was written\n  help: widen the column (add the partition, mend the trigger), or mend the record in front of the sink", at.doing, at.server)]
+    #[error("{} at {}: {} does not fit the table, and no row of the statement was written\n  help: widen the column (add the partition, mend the trigger), or mend the record in front of the sink", at.doing, at.server, row.as_deref().unwrap_or("a row"))]
     Unfit {
         /// What and where.
         at: Attempted,
+        /// Which row, if the server tells: its number, from 1, among those this subtask wrote in this attempt, and its key.
+        row: Option<String>,
+        /// What the server says.
+        #[source]
+        source: ServerAnswer,
+    },
+    /// Rows of a complete checkpoint that their table does not take.
+    #[error(
+        "{} at {}: the table refuses rows of a checkpoint that is complete, so that they come again at every start; nothing is lost, \
+         they are in {staging}\n  help: let the table take them (add the row that a foreign key asks for, remove the row whose key is \
+         there, change the constraint), or mend them in {staging} without changing their number; then start the job again",
+        at.doing, at.server
+    )]
+    Unmerged {
+        /// What and where.
+        at: Attempted,
+        /// The staging table.
+        staging: String,
         /// What the server says.
         #[source]
         source: ServerAnswer,
@@ -303,9 +321,9 @@ impl MysqlError {
             1205 => Self::LockWait { at, holder: None, source },
             1062 | 1586 => Self::DuplicateKey { at, source },
             1048 | 1264 | 1265 | 1292 | 1364 | 1366 | 1367 | 1406 | 1411 | 1452 | 1690 | 3140 | 3819
-            | 4025 | 1300 | 3988 => Self::Unfit { at, source },
+            | 4025 | 1300 | 3988 => Self::Unfit { at, row: None, source },
             // No partition, a trigger's SIGNAL, no number left: the same row is refused again and again.
-            167 | 1467 | 1526 | 1644 => Self::Unfit { at, source },
+            167 | 1467 | 1526 | 1644 => Self::Unfit { at, row: None, source },
             1153 => Self::PacketTooLarge { at },
             1290 | 1836 | 1792 => Self::ReadOnly { at, source },
             _ => Self::Server { at, source },
@@ -323,6 +341,7 @@ impl MysqlError {
             | Self::LockWait { source, .. }
             | Self::DuplicateKey { source, .. }
             | Self::Unfit { source, .. }
+            | Self::Unmerged { source, .. }
             | Self::ReadOnly { source, .. }
             | Self::Server { source, .. } => Some(source.code),
             _ => None,
@@ -388,6 +407,7 @@ impl MysqlError {
             | Self::Missing { .. }
             | Self::DuplicateKey { .. }
             | Self::Unfit { .. }
+            | Self::Unmerged { .. }
             | Self::PacketTooLarge { .. } => false,
         }
     }
@@ -422,6 +442,7 @@ impl From<MysqlError> for ConnectorError {
             | MysqlError::LockWait { source, .. }
             | MysqlError::DuplicateKey { source, .. }
             | MysqlError::Unfit { source, .. }
+            | MysqlError::Unmerged { source, .. }
             | MysqlError::ReadOnly { source, .. }
             | MysqlError::Server { source, .. } => connector.caused_by(source),
             MysqlError::Unreachable { source, .. } | MysqlError::ConnectionLost { source, .. } => {

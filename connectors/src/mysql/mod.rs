@@ -12,6 +12,7 @@
 mod civil;
 mod columns;
 mod connection;
+mod constraints;
 mod error;
 mod held_rows;
 mod insert;

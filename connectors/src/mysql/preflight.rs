@@ -11,6 +11,7 @@ use std::time::Duration;
 use tidegate_engine::api::PreflightContext;
 use tidegate_engine::ids::CheckpointId;
 
+use super::constraints::Constraints;
 use super::ledger::{self, LedgerEntry};
 use super::recover::prepared_branches;
 use super::sink::Target;
@@ -41,11 +42,21 @@ pub(crate) async fn look_at_table(
     Ok(warnings)
 }
 
-/// For the staging sink: besides, the ledger can be made, and there is room for its sessions.
+/// For the staging sink: besides, what shows at a merge only.
 pub(crate) async fn look_for_staging(
     target: &Target,
     context: &PreflightContext,
 ) -> Result<Vec<String>, MysqlError> {
+    let mut warnings = look_for_two_phases(target, context).await?;
+    let mut connection = connect(target, context).await?;
+    let constraints = Constraints::read(&mut connection, &target.spec).await?;
+    connection.close().await;
+    warnings.extend(constraints.warnings(&target.spec, &target.url.place()));
+    Ok(warnings)
+}
+
+/// For sinks in two phases: besides, the ledger can be made, and there is room for its sessions.
+async fn look_for_two_phases(target: &Target, context: &PreflightContext) -> Result<Vec<String>, MysqlError> {
     let mut warnings = look_at_table(target, context).await?;
     let mut connection = connect(target, context).await?;
     ledger::create(&mut connection).await?;
@@ -59,7 +70,7 @@ pub(crate) async fn look_for_xa(
     target: &Target,
     context: &PreflightContext,
 ) -> Result<Vec<String>, MysqlError> {
-    let warnings = look_for_staging(target, context).await?;
+    let warnings = look_for_two_phases(target, context).await?;
     let mut connection = connect(target, context).await?;
     // Before anything is prepared: whoever may not list branches could not clear this one either.
     sweep_trials(&mut connection, context.clock.wall_ms()).await?;

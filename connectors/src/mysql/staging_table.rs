@@ -1,13 +1,15 @@
 //! Staging tables: one per transaction, with its name.
 //!
 //! A table's name is a hash, since a name of MySQL is short; the transaction's name stands in its comment, so that the table and the
-//! knowledge whose it is come and go together. Columns are those of the target, without keys, and a number that keeps the order.
+//! knowledge whose it is come and go together. Columns are those of the target, without keys, and a number that keeps the order; CHECKs
+//! of the target are the staging table's too, where they can be.
 //!
 //! Owns: the statements. Does not own: what is staged, when it is merged. Runs on: the I/O side.
 
 use mysql_async::Value;
 use tidegate_engine::operator::{TransactionName, TransactionScope};
 
+use super::constraints::Check;
 use super::table::{TableSpec, quoted};
 use super::xid::{FORMAT_ID, Xid, staging_table};
 use super::{Connection, MysqlError};
@@ -19,19 +21,44 @@ const SEQUENCE_COLUMN: &str = "tidegate_seq";
 pub(crate) async fn create(
     connection: &mut Connection,
     spec: &TableSpec,
+    checks: &[Check],
     xid: &Xid,
 ) -> Result<String, MysqlError> {
     let table = staging_table(xid);
     let doing = format!("making the staging table {table}");
     let (staging, target) = (quoted(&table), quoted(&spec.name));
+    let checks: String = (1..)
+        .zip(checks)
+        .map(|(number, check)| {
+            format!(", CONSTRAINT {} CHECK ({})", quoted(&check_name(&table, number)), check.clause)
+        })
+        .collect();
     // No row: the columns are made as the target has them, without its keys.
     let sql = format!(
-        "CREATE TABLE {staging} ({SEQUENCE_COLUMN} BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB \
+        "CREATE TABLE {staging} ({SEQUENCE_COLUMN} BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY{checks}) ENGINE=InnoDB \
          COMMENT='{xid}' AS SELECT {} FROM {target} WHERE FALSE",
         spec.column_names()
     );
     connection.run(&doing, &sql).await?;
     Ok(table)
+}
+
+/// Names of CHECKs are unique in a whole database of MySQL.
+fn check_name(table: &str, number: usize) -> String {
+    format!("{table}_chk_{number}")
+}
+
+/// The error of a statement that wrote into a staging table; of a CHECK with the one of the target that it is a copy of.
+pub(crate) fn explained(error: MysqlError, table: &str, checks: &[Check]) -> MysqlError {
+    let MysqlError::Unfit { mut at, row, source } = error else { return error };
+    let meant = |number: usize| {
+        let name = check_name(table, number);
+        [format!("'{name}'"), quoted(&name)].iter().any(|name| source.message.contains(name))
+    };
+    if let Some((_, check)) = (1..).zip(checks).find(|(number, _)| meant(*number)) {
+        at.doing = format!("{} (its CHECK {}: {})", at.doing, check.name, check.clause);
+    }
+    MysqlError::Unfit { at, row, source }
 }
 
 /// Drops the staging table of a transaction; one that is gone is fine.
@@ -65,10 +92,13 @@ pub(crate) async fn merge(
         from.join(", "),
         spec.merge_clause("tidegate_new")
     );
-    connection
-        .execute(&format!("merging {table} into the table {}", spec.name), &sql, Vec::new())
-        .await
-        .map(drop)
+    let doing = format!("merging {table} into the table {}", spec.name);
+    connection.execute(&doing, &sql, Vec::new()).await.map(drop).map_err(|error| match error {
+        MysqlError::DuplicateKey { at, source } | MysqlError::Unfit { at, source, .. } => {
+            MysqlError::Unmerged { at, staging: table.to_owned(), source }
+        }
+        other => other,
+    })
 }
 
 /// When a staging table was made, by the server's clock: milliseconds since 1970.

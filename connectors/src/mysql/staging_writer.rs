@@ -11,13 +11,18 @@ use tidegate_engine::operator::TransactionName;
 use tidegate_state::{StateType, fault_point};
 
 use super::columns::Columns;
+use super::constraints::{Check, Constraints};
 use super::held_rows::HeldRows;
 use super::insert::Rows;
 use super::insert_under_way::{Insert, InsertUnderWay};
 use super::sink::Target;
+use super::table::TableSpec;
 use super::writer_session::WriterSession;
 use super::xid::Xid;
-use super::{MysqlError, staging_table};
+use super::{Connection, MysqlError, staging_table};
+
+/// How servers refuse a CHECK: its words, a column or a function in it.
+const CLAUSES_REFUSED: [u16; 10] = [1054, 1064, 1901, 3812, 3813, 3814, 3815, 3816, 3818, 3820];
 
 /// A staged transaction, as the sink's state lists it beside its name.
 #[derive(Clone, Debug, PartialEq, Eq, StateType)]
@@ -35,6 +40,8 @@ pub struct StagingWriter<T> {
     held: HeldRows<T>,
     under_way: InsertUnderWay,
     session: Option<WriterSession>,
+    /// CHECKs of the target that staging tables get; read with the first one.
+    checks: Option<Vec<Check>>,
     open: Option<OpenTable>,
 }
 
@@ -50,13 +57,14 @@ impl<T> StagingWriter<T> {
         let held =
             HeldRows::new(&target, columns, format!("staging rows for the table {}", target.spec.name));
         let under_way = InsertUnderWay::none(held.at().clone());
-        Self { target, context, held, under_way, session: None, open: None }
+        Self { target, context, held, under_way, session: None, checks: None, open: None }
     }
 
     /// Begins to stage rows that waited; they are on disk once that is settled.
     async fn send(&mut self, rows: Option<Rows>) -> Result<(), MysqlError> {
-        let (Some(open), Some(rows)) = (&mut self.open, rows) else { return Ok(()) };
-        self.under_way.settled().await?;
+        let Some(rows) = rows else { return Ok(()) };
+        self.settled().await?;
+        let Some(open) = &mut self.open else { return Ok(()) };
         open.rows += rows.len() as u64;
         let session = match &mut self.session {
             Some(session) => session,
@@ -66,7 +74,8 @@ impl<T> StagingWriter<T> {
         let table = match &open.table {
             Some(table) => table.clone(),
             None => {
-                let made = staging_table::create(&mut connection, &self.target.spec, &open.xid).await?;
+                let made =
+                    make_table(&mut connection, &self.target.spec, &mut self.checks, &open.xid).await?;
                 fault_point!("mysql.staging.create.after");
                 open.table.insert(made).clone()
             }
@@ -75,6 +84,39 @@ impl<T> StagingWriter<T> {
         self.under_way.begin(&self.context.connector.io, connection, insert);
         self.held.done();
         Ok(())
+    }
+
+    /// Waits for the rows that are being staged.
+    async fn settled(&mut self) -> Result<(), MysqlError> {
+        let staged = self.under_way.settled().await;
+        let table = self.open.as_ref().and_then(|open| open.table.as_deref()).unwrap_or_default();
+        let checks = self.checks.as_deref().unwrap_or_default();
+        staged.map_err(|error| staging_table::explained(error, table, checks))
+    }
+}
+
+/// Makes a staging table with the CHECKs of its target, or without, where the server does not take them so.
+async fn make_table(
+    connection: &mut Connection,
+    spec: &TableSpec,
+    checks: &mut Option<Vec<Check>>,
+    xid: &Xid,
+) -> Result<String, MysqlError> {
+    let known = match checks.take() {
+        Some(known) => known,
+        None => Constraints::read(connection, spec).await?.early,
+    };
+    let known = checks.insert(known);
+    match staging_table::create(connection, spec, known, xid).await {
+        Err(error)
+            if !known.is_empty() && error.code().is_some_and(|code| CLAUSES_REFUSED.contains(&code)) =>
+        {
+            let (table, error) = (&spec.name, ConnectorError::from(error).full_text());
+            tracing::warn!(table, error, "staging tables do not get its CHECKs: they show at the merge");
+            known.clear();
+            staging_table::create(connection, spec, known, xid).await
+        }
+        made => made,
     }
 }
 
@@ -98,7 +140,7 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for StagingWriter<T> {
         let rows = self.held.take_all();
         self.send(rows).await?;
         self.held.begin();
-        self.under_way.settled().await?;
+        self.settled().await?;
         self.held.done();
         let open = self.open.take();
         Ok(open.and_then(|open| open.table.map(|table| StagedTable { table, rows: open.rows })))

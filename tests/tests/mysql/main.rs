@@ -7,6 +7,7 @@
 
 mod bad_input;
 mod chain;
+mod constraints;
 mod jobs;
 mod late_commits;
 mod left_over;

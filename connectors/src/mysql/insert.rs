@@ -10,6 +10,7 @@ use mysql_async::Value;
 use tidegate_state::fault_point;
 
 use super::lock_holder::lock_holder;
+use super::row_place::RowPlaces;
 use super::table::{TableSpec, quoted};
 use super::value::wire_bytes;
 use super::{Connection, MysqlError};
@@ -111,7 +112,10 @@ pub(crate) async fn insert(
         })?;
         let later = rest.values.split_off(count * rest.width);
         let values = std::mem::replace(&mut rest.values, later);
-        execute_watched(connection, &doing, &insert_sql(spec, table, &clause, count), values).await?;
+        let places = RowPlaces::of(spec, Some(rest.before + done as u64), &values);
+        let written =
+            execute_watched(connection, &doing, &insert_sql(spec, table, &clause, count), values).await;
+        written.map_err(|error| places.named(error))?;
         done += count;
         if done < total {
             fault_point!("mysql.insert.between");

@@ -26,6 +26,7 @@ mod preflight;
 mod prepared_sessions;
 mod recover;
 mod refusal;
+mod row_place;
 mod server;
 mod sink;
 mod staging;

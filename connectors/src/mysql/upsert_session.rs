@@ -22,6 +22,7 @@ use tidegate_engine::io::SharedIo;
 use tidegate_state::fault_point;
 
 use super::connection::{millis, within};
+use super::row_place::RowPlaces;
 use super::table_check::check_table;
 use super::upsert_buffer::{Reduced, RowLayout};
 use super::upsert_lock::UpsertLock;
@@ -133,7 +134,7 @@ impl UpsertSession {
         let connection = self.connected().await?;
         let (server, packet_bytes_max) = (connection.server(), connection.packet_bytes_max());
         let table = UpsertTable { spec: &spec, layout: &layout, server, packet_bytes_max };
-        let written = run(connection, &spec.name, table.statements(changes)).await;
+        let written = run(connection, &spec, changes, table.statements(changes)).await;
         if let Err(error) = &written
             && !error.is_away()
         {
@@ -163,17 +164,22 @@ impl UpsertSession {
 /// after its statement.)
 async fn run(
     connection: &mut Connection,
-    table: &str,
+    spec: &TableSpec,
+    changes: &Reduced,
     statements: Vec<UpsertStatement>,
 ) -> Result<(), MysqlError> {
-    let doing = format!("upserting into the table {table}");
+    let doing = format!("upserting into the table {}", spec.name);
     fault_point!("mysql.upsert.write.before");
     connection.run(&doing, "START TRANSACTION").await?;
     for (index, statement) in statements.into_iter().enumerate() {
         if index > 0 {
             fault_point!("mysql.upsert.write.between");
         }
-        connection.execute(&doing, &statement.sql, statement.values).await?;
+        let written = connection.execute(&doing, &statement.sql, statement.values).await;
+        written.map_err(|error| match statement.first_row {
+            Some(first) => RowPlaces::of(spec, None, &changes.upserts[first..].concat()).named(error),
+            None => error,
+        })?;
     }
     connection.run(&doing, "COMMIT").await?;
     fault_point!("mysql.upsert.write.after");

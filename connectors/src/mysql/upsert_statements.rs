@@ -30,6 +30,8 @@ pub(crate) const PACKET_ROOM_BYTES: usize = 1_024;
 pub(crate) struct UpsertStatement {
     pub(crate) sql: String,
     pub(crate) values: Vec<Value>,
+    /// Of upserts, the first of their rows among all; deletes take any value.
+    pub(crate) first_row: Option<usize>,
 }
 
 /// What statements depend on.
@@ -44,10 +46,12 @@ pub(crate) struct UpsertTable<'a> {
 impl UpsertTable<'_> {
     /// The statements for `changes`, in order.
     pub(crate) fn statements(&self, changes: &Reduced) -> Vec<UpsertStatement> {
-        let clause = self.conflict_clause();
+        let (clause, mut next) = (self.conflict_clause(), 0);
         let upserts = self.groups(&changes.upserts, UPSERTS_PER_STATEMENT).map(|rows| {
             let sql = insert_sql(self.spec, &self.spec.name, &clause, rows.len());
-            UpsertStatement { sql, values: rows.concat() }
+            let first_row = Some(next);
+            next += rows.len();
+            UpsertStatement { sql, values: rows.concat(), first_row }
         });
         let deletes = self.groups(&changes.deletes, DELETES_PER_STATEMENT).map(|rows| {
             let parts = self.layout.key.iter().chain(&self.layout.version);
@@ -56,6 +60,7 @@ impl UpsertTable<'_> {
             UpsertStatement {
                 sql: self.delete_sql(rows.len()),
                 values: rows.iter().flat_map(value).collect(),
+                first_row: None,
             }
         });
         upserts.chain(deletes).collect()

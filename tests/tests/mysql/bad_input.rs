@@ -1,7 +1,7 @@
 //! What is wrong is told before the job runs where it can be known, and otherwise with the row or column; nothing is written.
 
 use tidegate::connectors::mysql::{Decimal, MysqlSink, MysqlUrl};
-use tidegate::engine::api::{ConnectorError, Sink, TwoPhaseSink, TwoPhaseWriter};
+use tidegate::engine::api::{ConnectorError, Sink, TwoPhaseSink, TwoPhaseWriter, Writer};
 use tidegate::engine::element::Batch;
 use tidegate::prelude::*;
 
@@ -152,6 +152,66 @@ fn a_value_that_does_not_fit_is_named_with_its_column_and_no_restart_is_tried() 
             "{error}"
         );
     });
+}
+
+#[test]
+fn a_value_that_is_too_long_or_out_of_range_is_told_with_its_row() {
+    on_both(async |scene| {
+        // The bad row stands in the second statement, which is written at the barrier.
+        let rows = |bad: i64| -> Vec<(u64, i64)> {
+            (1..=800).map(|id| if id == 603 { (id, bad) } else { (id, 1) }).collect()
+        };
+        let sums = || {
+            MysqlSink::table(&scene.url, "k")
+                .column("cents", |row: &(u64, i64)| row.1)
+                .column("user_id", |row| row.0)
+        };
+        let log = || MysqlSink::table(&scene.url, "l").column("user_id", |row: &(u64, i64)| row.0);
+        let log = || log().column("name", |row| "x".repeat(usize::try_from(row.1).unwrap()));
+        scene
+            .sql("CREATE TABLE k (user_id BIGINT UNSIGNED NOT NULL PRIMARY KEY, cents TINYINT NOT NULL)")
+            .await;
+        scene.sql("CREATE TABLE l (user_id BIGINT UNSIGNED NOT NULL, name VARCHAR(3) NOT NULL)").await;
+        let said = |error: ConnectorError, row: &str, column: &str| {
+            let said = error.full_text();
+            assert!(!error.restartable && said.contains(row) && said.contains(column), "{row}: {said}");
+        };
+        let by_key = "row 603 (user_id = 603) does not fit";
+        let mut writer = scene.writer(&sums().overwrite_by("user_id"), 1).await;
+        said(written_rows(&scene, &mut writer, 1, rows(300)).await, by_key, "'cents'");
+        drop(writer);
+        let mut writer = scene.writer(&sums().overwrite_by("user_id").staging(), 2).await;
+        said(written_rows(&scene, &mut writer, 2, rows(300)).await, by_key, "'cents'");
+        drop(writer);
+        let mut writer = scene.writer(&log(), 3).await;
+        let without_key = "row 603 (user_id = 603, name = 'xxxxxx') does not fit";
+        said(written_rows(&scene, &mut writer, 3, rows(6)).await, without_key, "'name'");
+        let mut plain = log().plain().open(scene.connector(), 0).await.unwrap();
+        let error = plain.write(Batch::of(rows(6))).await.unwrap_err();
+        said(error, without_key, "'name'");
+        for table in ["k", "l"] {
+            assert_eq!(scene.ask::<(u64,)>(&format!("SELECT COUNT(*) FROM {table}")).await, [(0,)]);
+        }
+    });
+}
+
+/// Writes rows and prepares; the error.
+async fn written_rows<W: TwoPhaseWriter<Record = (u64, i64)>>(
+    scene: &Scene,
+    writer: &mut W,
+    attempt: u64,
+    rows: Vec<(u64, i64)>,
+) -> ConnectorError {
+    let mut rows = rows.into_iter();
+    let name = scene.name(0, attempt);
+    // A statement, and less than one.
+    for batch in [500, 300] {
+        let batch = Batch::of(rows.by_ref().take(batch).collect());
+        if let Err(error) = writer.write(&name, batch).await {
+            return error;
+        }
+    }
+    writer.prepare().await.err().unwrap()
 }
 
 #[test]

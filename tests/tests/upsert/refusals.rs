@@ -94,7 +94,7 @@ fn a_value_that_does_not_fit_fails_the_job_at_once_and_writes_nothing_of_its_bat
     database.run("CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, name VARCHAR(5))");
     let rows = vec![(1, Some("short".into())), (2, Some("too long".into()))];
     let ended = run(&database.url(), "t", "id", rows);
-    refused(&ended, &["upserting into the table t", "does not fit", "name", "1406"]);
+    refused(&ended, &["upserting into the table t", "row (id = 2) does not fit", "name", "1406"]);
     assert_eq!(database.rows::<u64>("SELECT COUNT(*) FROM t"), [0]);
 }
 

@@ -159,7 +159,7 @@ fn a_value_that_is_too_long_or_out_of_range_is_told_with_its_row() {
     on_both(async |scene| {
         // The bad row stands in the second statement, which is written at the barrier.
         let rows = |bad: i64| -> Vec<(u64, i64)> {
-            (1..=800).map(|id| if id == 603 { (id, bad) } else { (id, 1) }).collect()
+            (1..=1_300).map(|id| if id == 1_103 { (id, bad) } else { (id, 1) }).collect()
         };
         let sums = || {
             MysqlSink::table(&scene.url, "k")
@@ -176,7 +176,7 @@ fn a_value_that_is_too_long_or_out_of_range_is_told_with_its_row() {
             let said = error.full_text();
             assert!(!error.restartable && said.contains(row) && said.contains(column), "{row}: {said}");
         };
-        let by_key = "row 603 (user_id = 603) does not fit";
+        let by_key = "row 1103 (user_id = 1103) does not fit";
         let mut writer = scene.writer(&sums().overwrite_by("user_id"), 1).await;
         said(written_rows(&scene, &mut writer, 1, rows(300)).await, by_key, "'cents'");
         drop(writer);
@@ -184,7 +184,7 @@ fn a_value_that_is_too_long_or_out_of_range_is_told_with_its_row() {
         said(written_rows(&scene, &mut writer, 2, rows(300)).await, by_key, "'cents'");
         drop(writer);
         let mut writer = scene.writer(&log(), 3).await;
-        let without_key = "row 603 (user_id = 603, name = 'xxxxxx') does not fit";
+        let without_key = "row 1103 (user_id = 1103, name = 'xxxxxx') does not fit";
         said(written_rows(&scene, &mut writer, 3, rows(6)).await, without_key, "'name'");
         let mut plain = log().plain().open(scene.connector(), 0).await.unwrap();
         let error = plain.write(Batch::of(rows(6))).await.unwrap_err();
@@ -205,7 +205,7 @@ async fn written_rows<W: TwoPhaseWriter<Record = (u64, i64)>>(
     let mut rows = rows.into_iter();
     let name = scene.name(0, attempt);
     // A statement, and less than one.
-    for batch in [500, 300] {
+    for batch in [1_000, 300] {
         let batch = Batch::of(rows.by_ref().take(batch).collect());
         if let Err(error) = writer.write(&name, batch).await {
             return error;

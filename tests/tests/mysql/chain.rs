@@ -20,7 +20,7 @@ use super::scene::Scene;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Added to each number that is written: the eight bytes of a marked number stand nowhere else in what a client sends.
 const MARK: u64 = 0x7469_6465_0000_0000;
-/// Makes a statement of 500 rows larger than what goes over the network in one piece.
+/// Makes a statement of hundreds of rows larger than what goes over the network in one piece.
 const PADDING: &str =
     "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789";
 

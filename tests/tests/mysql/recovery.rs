@@ -68,7 +68,7 @@ fn a_new_attempt_ends_the_writer_of_an_older_one_before_it_sweeps() {
         scene.table().await;
         let sink = scene.sink("t");
         let mut zombie = scene.writer(&sink, 1).await;
-        zombie.write(&scene.name(0, 1), Batch::of(vec![(1, 1); 600])).await.unwrap();
+        zombie.write(&scene.name(0, 1), Batch::of(vec![(1, 1); 1_200])).await.unwrap();
         let mut committer = scene.committer(&sink, 2).await;
         assert_eq!(committer.list().await.unwrap(), []);
         // The zombie can neither write nor prepare: its session is gone, and its branch with it.
@@ -87,7 +87,7 @@ fn a_killed_session_fails_the_writer_and_leaves_nothing() {
         scene.table().await;
         let sink = scene.sink("t");
         let mut writer = scene.writer(&sink, 1).await;
-        writer.write(&scene.name(0, 1), Batch::of(vec![(1, 1); 600])).await.unwrap();
+        writer.write(&scene.name(0, 1), Batch::of(vec![(1, 1); 1_200])).await.unwrap();
         let open: Vec<(u64,)> = scene
             .ask("SELECT ID FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND ID <> CONNECTION_ID()")
             .await;

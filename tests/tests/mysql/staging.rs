@@ -76,7 +76,7 @@ fn a_discarded_or_rolled_back_table_is_gone_and_lost_and_one_with_rows_missing_i
         scene.table().await;
         let sink = scene.sink("t").staging();
         let mut writer = scene.writer(&sink, 1).await;
-        writer.write(&scene.name(0, 1), Batch::of(vec![(1, 1); 600])).await.unwrap();
+        writer.write(&scene.name(0, 1), Batch::of(vec![(1, 1); 1_200])).await.unwrap();
         writer.discard().await.unwrap();
         assert_eq!(staging_tables(&scene).await, 0);
         let item = scene.prepare(&mut writer, &scene.name(1, 1), &[(1, 1), (2, 2)]).await;

@@ -135,17 +135,17 @@ fn several_branches_wait_prepared_while_commits_are_late_and_commit_in_order() {
         let mut writer = scene.writer(&sink, 1).await;
         let mut items = Vec::new();
         for epoch in 0..5_u64 {
-            let rows: Vec<Pair> = (0..700).map(|n| (epoch * 1_000 + n, 1)).collect();
+            let rows: Vec<Pair> = (0..1_200).map(|n| (epoch * 10_000 + n, 1)).collect();
             items.push(scene.prepare(&mut writer, &scene.name(epoch, 1), &rows).await);
         }
         assert_eq!(scene.branches().await.len(), 5);
         let mut committer = sink.open_committer(scene.context(scene.name(0, 1))).await.unwrap();
         for (epoch, item) in items.iter().enumerate() {
-            assert_eq!(scene.rows("t").await.len(), epoch * 700);
+            assert_eq!(scene.rows("t").await.len(), epoch * 1_200);
             let settled = settle(&scene, &mut committer, item).await;
             assert!(matches!(settled, CommitOutcome::Committed), "{settled:?}");
         }
-        assert_eq!(scene.rows("t").await.len(), 3_500);
+        assert_eq!(scene.rows("t").await.len(), 6_000);
     });
 }
 

@@ -5,8 +5,6 @@
 //!
 //! Owns: the rows, that mark. Does not own: the transaction they go into. Runs on: the I/O side.
 
-use tidegate_engine::element::Batch;
-
 use super::columns::{Columns, RowEncoder};
 use super::insert::Rows;
 use super::sink::Target;
@@ -37,32 +35,19 @@ impl<T> HeldRows<T> {
         if self.broken { Err(MysqlError::Broken { at: self.at.clone() }) } else { Ok(()) }
     }
 
-    /// Holds the rows of a batch.
-    pub(crate) fn hold(&mut self, batch: &Batch<T>) -> Result<(), MysqlError> {
-        for record in &batch.values {
-            self.encoder.encode(record, &mut self.rows.values)?;
-        }
-        Ok(())
+    /// Holds the row of a record; whether there are enough for a statement.
+    pub(crate) fn hold(&mut self, record: &T) -> Result<bool, MysqlError> {
+        self.encoder.encode(record, &mut self.rows.values)?;
+        Ok(self.rows.fill_a_statement())
     }
 
-    /// Takes out whole statements of rows, if there are any; the writer is broken until [`done`](Self::done).
-    pub(crate) fn take_statements(&mut self) -> Option<Rows> {
-        let rows = self.rows.take_statements();
-        self.taken(rows)
-    }
-
-    /// Takes out all that is held, if there is anything; the writer is broken until [`done`](Self::done).
-    pub(crate) fn take_all(&mut self) -> Option<Rows> {
-        let rows = self.rows.take_all();
-        self.taken(rows)
-    }
-
-    fn taken(&mut self, rows: Rows) -> Option<Rows> {
-        if rows.len() == 0 {
+    /// Takes out what is held, if there is anything; the writer is broken until [`done`](Self::done).
+    pub(crate) fn take(&mut self) -> Option<Rows> {
+        if self.rows.len() == 0 {
             return None;
         }
         self.begin();
-        Some(rows)
+        Some(self.rows.take())
     }
 
     /// What the writer does, for an error.
@@ -82,7 +67,7 @@ impl<T> HeldRows<T> {
 
     /// Throws away what is held; the writer begins anew.
     pub(crate) fn discard(&mut self) {
-        drop(self.rows.take_all());
+        drop(self.rows.take());
         self.broken = false;
     }
 }

@@ -29,13 +29,15 @@ const STATEMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub(crate) struct Rows {
     width: usize,
     pub(crate) values: Vec<Value>,
+    /// Values whose bytes are counted, and these bytes.
+    counted: (usize, usize),
     /// Rows that went before these.
     before: u64,
 }
 
 impl Rows {
     pub(crate) fn of_width(width: usize) -> Self {
-        Self { width: width.max(1), values: Vec::new(), before: 0 }
+        Self { width: width.max(1), values: Vec::new(), counted: (0, 0), before: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -47,21 +49,21 @@ impl Rows {
         ROWS_PER_STATEMENT.min(PLACEHOLDERS_MAX / self.width).max(1)
     }
 
-    /// Takes all rows out.
-    pub(crate) fn take_all(&mut self) -> Self {
-        self.take(self.len())
+    /// Whether they fill a statement, by their number or by their bytes; asked after each row. A statement of fewer costs the way to the
+    /// server and back all the same, and each number of rows is one more statement for the server to prepare.
+    pub(crate) fn fill_a_statement(&mut self) -> bool {
+        let (values, bytes) = &mut self.counted;
+        *bytes += self.values[*values..].iter().map(wire_bytes).sum::<usize>();
+        *values = self.values.len();
+        *bytes >= STATEMENT_BYTES_MAX || self.len() >= self.per_statement()
     }
 
-    /// Takes out the rows of whole statements, maybe none. A statement of a few rows costs the way to the server and back as one of
-    /// many does, and each number of rows is one more statement for the server to prepare.
-    pub(crate) fn take_statements(&mut self) -> Self {
-        self.take(self.len() - self.len() % self.per_statement())
-    }
-
-    fn take(&mut self, rows: usize) -> Self {
-        let (later, before) = (self.values.split_off(rows * self.width), self.before);
-        self.before += rows as u64;
-        Self { width: self.width, values: std::mem::replace(&mut self.values, later), before }
+    /// Takes the rows out.
+    pub(crate) fn take(&mut self) -> Self {
+        let (before, room) = (self.before, Vec::with_capacity(self.values.len()));
+        self.before += self.len() as u64;
+        self.counted = (0, 0);
+        Self { width: self.width, values: std::mem::replace(&mut self.values, room), counted: (0, 0), before }
     }
 }
 
@@ -165,12 +167,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_little_for_a_statement_waits() {
-        let mut held = rows(2, &[1; 2_300]);
-        assert_eq!((held.take_statements().len(), held.len()), (2_000, 300));
-        assert_eq!((held.take_statements().len(), held.len()), (0, 300));
-        let rest = held.take_all();
-        assert_eq!((rest.len(), rest.before, held.len()), (300, 2_000, 0));
+    fn rows_fill_a_statement_by_their_number_or_by_their_bytes() {
+        assert!(!rows(2, &[1; ROWS_PER_STATEMENT - 1]).fill_a_statement());
+        let mut held = rows(2, &[1; ROWS_PER_STATEMENT]);
+        assert!(held.fill_a_statement());
+        assert_eq!((held.take().before, held.len()), (0, 0));
+        assert!(!held.fill_a_statement());
+        assert!(!rows(1, &[1_000_000; 4]).fill_a_statement());
+        assert!(rows(1, &[1_000_000; 5]).fill_a_statement());
+        assert!(rows(200, &[1; 327]).fill_a_statement(), "placeholders count too");
+        held.values.extend(vec![Value::NULL; 4]);
+        assert_eq!(
+            (held.take().before, held.take().before),
+            (ROWS_PER_STATEMENT as u64, ROWS_PER_STATEMENT as u64 + 2)
+        );
     }
 
     #[test]

@@ -130,14 +130,18 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for StagingWriter<T> {
             return Ok(());
         }
         self.open.get_or_insert_with(|| OpenTable { xid: Xid::of(name), table: None, rows: 0 });
-        self.held.hold(&batch)?;
-        let rows = self.held.take_statements();
-        Ok(self.send(rows).await?)
+        for record in batch.values {
+            if self.held.hold(&record)? {
+                let rows = self.held.take();
+                self.send(rows).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn prepare(&mut self) -> Result<Option<StagedTable>, ConnectorError> {
         self.held.refuse_broken()?;
-        let rows = self.held.take_all();
+        let rows = self.held.take();
         self.send(rows).await?;
         self.held.begin();
         self.settled().await?;

@@ -129,9 +129,13 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for XaWriter<T> {
             return Ok(());
         }
         self.open.get_or_insert_with(|| OpenBranch { xid: Xid::of(name), started: false, rows: 0 });
-        self.held.hold(&batch)?;
-        let rows = self.held.take_statements();
-        Ok(self.send(rows).await?)
+        for record in batch.values {
+            if self.held.hold(&record)? {
+                let rows = self.held.take();
+                self.send(rows).await?;
+            }
+        }
+        Ok(())
     }
 
     fn closing(&mut self, barrier: CheckpointId) {
@@ -140,7 +144,7 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for XaWriter<T> {
 
     async fn prepare(&mut self) -> Result<Option<XaBranch>, ConnectorError> {
         self.held.refuse_broken()?;
-        let rows = self.held.take_all();
+        let rows = self.held.take();
         self.send(rows).await?;
         let Some(open) = self.open.take() else { return Ok(None) };
         Ok(Some(self.prepare_branch(open).await?))

@@ -13,6 +13,7 @@ use std::time::Duration;
 use futures::future::{BoxFuture, Either, select};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder, Params, Row, Value};
+use tidegate_engine::api::{ClaimError, ClaimWatch};
 use tidegate_engine::io::SharedIo;
 
 use super::error::{Attempted, ServerAnswer};
@@ -27,6 +28,8 @@ const WARNINGS_OF_LOSS: [u16; 7] = [1048, 1264, 1265, 1292, 1366, 1406, 1411];
 const UNKNOWN_THREAD: u16 = 1094;
 /// Not allowed in.
 const DENIED: [u16; 4] = [1045, 1130, 1251, 1698];
+/// What is done when the claim is asked for.
+const ASKING: &str = "asking the commit log whether the job was taken over";
 /// Rows of warnings that are looked at.
 const WARNINGS_MAX: usize = 64;
 
@@ -50,7 +53,7 @@ pub(crate) async fn within<T>(io: &SharedIo, span: Duration, work: impl Future<O
     }
 }
 
-pub(crate) fn millis(span: Duration) -> u64 {
+fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -275,6 +278,15 @@ impl Connection {
                 Err(MysqlError::Server { at: self.attempted(doing), source })
             }
         }
+    }
+
+    /// Asks the commit log whether the job is still this attempt's: before this session writes, with a lock in its hand that a
+    /// successor would have to take away first.
+    pub(crate) async fn check_claim(&self, claim: &ClaimWatch) -> Result<(), MysqlError> {
+        let limit = self.limits.statement;
+        let answer = within(&self.io, limit, claim.check()).await;
+        let answer = answer.unwrap_or(Err(ClaimError::NoAnswer { waited_ms: millis(limit) }));
+        answer.map_err(|source| MysqlError::Claim { at: self.attempted(ASKING), source })
     }
 
     /// Ends another session; one that is gone is fine.

@@ -16,12 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::{Row, Value};
-use tidegate_engine::api::{ClaimError, ClaimWatch};
+use tidegate_engine::api::ClaimWatch;
 use tidegate_engine::clock::{Moment, SharedClock};
 use tidegate_engine::io::SharedIo;
 use tidegate_state::fault_point;
 
-use super::connection::{millis, within};
 use super::row_place::RowPlaces;
 use super::table_check::check_table;
 use super::upsert_buffer::{Reduced, RowLayout};
@@ -35,7 +34,6 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// What is done meanwhile.
 const FENCING: &str = "waiting for the end of an earlier session of this sink";
-const ASKING: &str = "asking the commit log whether the job was taken over";
 
 /// What a session is opened with.
 #[derive(Clone)]
@@ -152,7 +150,7 @@ impl UpsertSession {
             let settings = &self.settings;
             let mut opened = Connection::open_in_job(&settings.url, settings.limits, &settings.io).await?;
             take_lock(&mut opened, settings).await?;
-            check_claim(&opened, settings).await?;
+            opened.check_claim(&settings.claim).await?;
             self.packet_bytes_max = opened.packet_bytes_max();
             self.connection = Some(opened);
         }
@@ -186,14 +184,6 @@ async fn run(
     Ok(())
 }
 
-/// Whether the job is still this attempt's.
-async fn check_claim(connection: &Connection, settings: &SessionSettings) -> Result<(), MysqlError> {
-    let limit = settings.limits.statement;
-    let answer = within(&settings.io, limit, settings.claim.check()).await;
-    let answer = answer.unwrap_or(Err(ClaimError::NoAnswer { waited_ms: millis(limit) }));
-    answer.map_err(|source| MysqlError::Claim { at: connection.attempted(ASKING), source })
-}
-
 /// Takes the lock; a session that still holds it is ended, and waited for.
 async fn take_lock(connection: &mut Connection, settings: &SessionSettings) -> Result<(), MysqlError> {
     let mut patience = Patience::new(settings);
@@ -208,7 +198,7 @@ async fn take_lock(connection: &mut Connection, settings: &SessionSettings) -> R
         if let Some(id) = holder.filter(|id| *id != connection.id()) {
             if !may_end {
                 // It may be the successor's, who would have to connect again.
-                check_claim(connection, settings).await?;
+                connection.check_claim(&settings.claim).await?;
                 may_end = true;
             }
             connection.kill(id).await?;

@@ -54,6 +54,9 @@ impl WriterSession {
             let (server, uid) = (url.place(), context.name.scope.uid.to_string());
             return Err(MysqlError::WriterElsewhere { server, uid, subtask: context.subtask, session });
         }
+        // An older attempt whose process stood still finds the lock free now and then: what it prepared would lock rows that this job
+        // needs, and nobody would roll it back before the next start.
+        connection.check_claim(&context.connector.claim).await?;
         let connection = Arc::new(Mutex::new(connection));
         let keeper =
             io.spawn("mysql session keeper", Box::pin(keep(Arc::downgrade(&connection), io.clone(), limits)));

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use tidegate::connectors::mysql::{MysqlSink, Xid};
-use tidegate::engine::api::{Committer, TwoPhaseSink, TwoPhaseWriter};
+use tidegate::engine::api::{ClaimWatch, Committer, TwoPhaseSink, TwoPhaseWriter};
+use tidegate::engine::checkpoint::commit_log::{ClaimBase, ClaimOutcome, LogClient, LogError, NonceSource};
 use tidegate::engine::element::Batch;
-use tidegate::engine::ids::Lineage;
+use tidegate::engine::ids::{AttemptId, EntryNumber, JobName, Lineage};
 use tidegate::engine::operator::CommitOutcome;
+use tidegate::state::CheckpointStorage;
 use tidegate_jobs::services::{Service, ServiceKind};
 
 use super::scene::{Pair, on_both, on_server, settle};
@@ -76,6 +78,44 @@ fn a_new_attempt_ends_the_writer_of_an_older_one_before_it_sweeps() {
         assert!(error.restartable, "{}", error.full_text());
         let mut writer = sink.open_writer(scene.context(scene.name(0, 2))).await.unwrap();
         let item = scene.prepare(&mut writer, &scene.name(0, 2), &[(2, 2)]).await;
+        settle(&scene, &mut committer, &item).await;
+        assert_eq!(scene.rows("t").await, [(2, 2)]);
+    });
+}
+
+/// A process that stood still (SIGSTOP) while another one took its job over, and whose session the other has ended: a branch that it
+/// prepared now would lock rows, and nobody would roll it back before the next start.
+#[test]
+fn a_writer_whose_job_was_taken_over_opens_no_branch_and_leaves_the_lock_to_its_successor() {
+    on_both(async |scene| {
+        scene.table().await;
+        let sink = scene.sink("t");
+        let (storage, io) = (CheckpointStorage::open("memory://").unwrap(), scene.io.clone());
+        let mut nonces = NonceSource::new(1);
+        let log = LogClient::open(storage, io, JobName::from("taken"), &mut nonces).await.unwrap();
+        for _ in 0..2 {
+            let claimed = log.claim_checked::<LogError>(ClaimBase::Latest, &mut nonces, |_| Ok(())).await;
+            assert!(matches!(claimed.unwrap(), ClaimOutcome::Claimed(_)));
+        }
+        for staging in [false, true] {
+            let mut context = scene.context(scene.name(0, 1));
+            context.connector.claim = ClaimWatch::of(log.clone(), AttemptId(1));
+            let name = scene.name(0, 1);
+            let error = if staging {
+                let mut writer = sink.clone().staging().open_writer(context).await.unwrap();
+                writer.write(&name, Batch::of(vec![(1, 1)])).await.unwrap();
+                writer.prepare().await.unwrap_err()
+            } else {
+                let mut writer = sink.open_writer(context).await.unwrap();
+                writer.write(&name, Batch::of(vec![(1, 1)])).await.unwrap();
+                writer.prepare().await.unwrap_err()
+            };
+            assert_eq!(error.fenced_by, Some(EntryNumber(2)), "{}", error.full_text());
+        }
+        assert_eq!(scene.branches().await.len(), 0);
+        let mut writer = scene.writer(&sink, 2).await;
+        let item = scene.prepare(&mut writer, &scene.name(0, 2), &[(2, 2)]).await;
+        let mut committer = scene.committer(&sink, 2).await;
         settle(&scene, &mut committer, &item).await;
         assert_eq!(scene.rows("t").await, [(2, 2)]);
     });

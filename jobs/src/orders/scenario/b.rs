@@ -36,11 +36,11 @@ pub(crate) fn play(set: &Set<'_>) -> Result<Outcome, ScenarioError> {
     let mut outcome = Outcome::of("B", "killed inside a transaction, restored; and left alone".to_owned());
     let mut notes = Notes::started();
 
-    let died = stage.die_at("commit_log.checkpoint.before", 2, &mut notes)?;
+    let (died, _) = stage.die_at_work("commit_log.checkpoint.before", 2, &mut notes)?;
     outcome.line(killed("branches prepared, checkpoint not in the log", &died));
     left_alone(&stage, &mut outcome)?;
 
-    let died = stage.die_at("commit_log.checkpoint.after", 2, &mut notes)?;
+    let (died, _) = stage.die_at_work("commit_log.checkpoint.after", 2, &mut notes)?;
     outcome.line(killed("checkpoint in the log, nothing committed", &died));
     let prepared = stage.leftover()?.branches;
     let finished = stage.finish(&mut notes)?;

@@ -13,7 +13,7 @@ use super::b::RUN_S;
 use super::grid::Grid;
 use super::notes::Notes;
 use super::outcome::{Outcome, figures};
-use super::stage::{Plan, Set, Stage};
+use super::stage::{Plan, Set, Stage, TRIES_MAX};
 use crate::address::servers::MysqlMode;
 use crate::attempt::Position;
 
@@ -27,8 +27,6 @@ const PLACES: [(&str, &str, Pass); 4] = [
 const MODES: [MysqlMode; 3] = [MysqlMode::Xa, MysqlMode::Staging, MysqlMode::Upsert];
 /// Orders of a run, of those of the call: there are twelve runs.
 const SHARE: u64 = 3;
-/// How often a kill is made that comes before any checkpoint.
-const TRIES_MAX: u32 = 3;
 /// Sinks of the job.
 const SINKS: u64 = 4;
 
@@ -75,13 +73,17 @@ pub(crate) fn play(set: &Set<'_>) -> Result<Outcome, ScenarioError> {
             // Upsert too needs aligned checkpoints: the sums in keyed state must be exact, only their rows may be written again.
             let stage = Stage::set(set, plan)?;
             let mut notes = Notes::started();
-            let died = die_after_a_checkpoint(&stage, point, pass.nth(set.args.parallelism), &mut notes)?;
+            let nth = pass.nth(set.args.parallelism);
+            let (died, at_work) = match pass {
+                Pass::Batch(_) => (die_after_a_checkpoint(&stage, point, nth, &mut notes)?, true),
+                Pass::Checkpoint(_) => stage.die_at_work(point, nth, &mut notes)?,
+            };
             stage.finish(&mut notes)?;
             let back = notes.returns().last().copied();
             let (verdict, left) = (stage.audit()?, stage.leftover()?);
             let ok = verdict.ok() && left.is_none();
             let what = format!("{place}, by {}", mode.word());
-            let counts = died.newest_checkpoint.is_some();
+            let counts = at_work && died.newest_checkpoint.is_some();
             outcome.check(what, ok && counts, format!("{}; {}", figures(&verdict), left.words()));
             let zeros = if verdict.ok() { "zeros".to_owned() } else { figures(&verdict) };
             grid.row([
@@ -93,7 +95,7 @@ pub(crate) fn play(set: &Set<'_>) -> Result<Outcome, ScenarioError> {
                 json!(back.map(|back| back.rolled_back)),
                 json!(zeros),
                 json!(left.branches + left.staging + left.held_back),
-                json!(ok),
+                json!(ok && counts),
             ]);
         }
     }

@@ -22,6 +22,9 @@ use crate::topic::admin;
 use crate::verify::{Verdict, audit_all};
 use crate::work_folder::WorkFolder;
 
+/// How often a kill is made that comes too early to show anything.
+pub(crate) const TRIES_MAX: u32 = 3;
+
 /// What all scenarios of one call share.
 pub(crate) struct Set<'a> {
     /// Where they run.
@@ -135,6 +138,34 @@ impl Stage {
             died.map_err(|source| self.failed(format!("the kill at {point}:{nth} was not made"), source))?;
         notes.killed(&died);
         Ok(died)
+    }
+
+    /// Starts a run that dies at the `nth` pass through a fault point with something in its transactions; whether it had. The first
+    /// checkpoints of a job whose first orders are still on their way are empty: such a death shows nothing, and is made again.
+    ///
+    /// # Errors
+    /// As [`Self::die_at`].
+    pub(crate) fn die_at_work(
+        &self,
+        point: &str,
+        nth: u64,
+        notes: &mut Notes,
+    ) -> Result<(Position, bool), ScenarioError> {
+        let mut tries = 0;
+        loop {
+            let died = self.die_at(point, nth, notes)?;
+            let at_work = match self.plan.mode {
+                MysqlMode::Upsert | MysqlMode::Plain => died.records_in > 0,
+                MysqlMode::Xa | MysqlMode::Staging => {
+                    let left = self.leftover()?;
+                    left.branches + left.staging > 0
+                }
+            };
+            tries += 1;
+            if at_work || tries == TRIES_MAX {
+                return Ok((died, at_work));
+            }
+        }
     }
 
     /// Starts a run that is killed at a place.

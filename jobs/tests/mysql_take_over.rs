@@ -1,4 +1,4 @@
-//! A process that stands still in the middle of an upsert, while another one takes its job over, finishes it and is gone, and then goes on.
+//! A process that stands still in the middle of an upsert or of XA transactions, while another one takes its job over, and then goes on.
 //!
 //! Owns: the strike, which hits a statement that waits. Does not own: the servers (`scripts/services`), the audit (`orders verify`).
 //! Runs on: the test thread; each run is a process.
@@ -123,6 +123,29 @@ fn is_fenced_and_changes_nothing(kind: ServiceKind, more: &[&str]) {
     verify(&scenario, &sink, "after the predecessor went on");
     assert_eq!(status.code(), FENCED, "{last:?} {text}");
     assert_eq!(last.unwrap()["event"], "failed");
+}
+
+/// Branches that the predecessor prepares now would lock sums that the successor adds to, until they are rolled back by a next start.
+#[test]
+fn a_process_that_stood_still_in_xa_transactions_leaves_no_branch_in_its_successors_way() {
+    let (scenario, database) = (Scenario::with_orders(), Database::on(ServiceKind::MariaDb));
+    let sink = database.url.clone();
+    let made = scenario.orders(&["tables", "--mysql", &sink]).output().unwrap();
+    assert!(made.status.success(), "{}", stderr(&made));
+    let mut first = Running::start(run(&scenario, &sink, &["--rate=500"]));
+    first.until("committed");
+    first.stop();
+    let mut second = Running::start(run(&scenario, &sink, &["--take-over", "--rate=300"]));
+    second.until("committed");
+    first.signal(Signal::CONT);
+    let (last, status, text) = first.end();
+    assert_eq!(status.code(), FENCED, "{last:?} {text}");
+    while let Some(event) = second.next() {
+        assert_ne!(event["event"], "restarting", "{event}");
+    }
+    let (_, status, text) = second.end();
+    assert!(status.success(), "{text}");
+    verify(&scenario, &sink, "after both");
 }
 
 #[test]

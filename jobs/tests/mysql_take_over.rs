@@ -29,10 +29,11 @@ struct Database {
 }
 
 impl Database {
-    fn on(kind: ServiceKind) -> Self {
+    /// `of` tells apart tests that run at the same time.
+    fn on(kind: ServiceKind, of: &str) -> Self {
         let service = Service::shared(kind).unwrap();
         let server = service.mysql_url().unwrap();
-        let name = format!("tidegate_take_over_{}_{}", kind as u8, std::process::id());
+        let name = format!("tidegate_take_over_{of}_{}_{}", kind as u8, std::process::id());
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let session = runtime.block_on(Conn::new(Opts::from_url(server).unwrap())).unwrap();
         let url = format!("{}/{name}", server.rsplit_once('/').unwrap().0);
@@ -108,7 +109,7 @@ fn stopped(scenario: &Scenario, database: &mut Database, more: &[&str]) -> Runni
 }
 
 fn is_fenced_and_changes_nothing(kind: ServiceKind, more: &[&str]) {
-    let (scenario, mut database) = (Scenario::with_orders(), Database::on(kind));
+    let (scenario, mut database) = (Scenario::with_orders(), Database::on(kind, "upsert"));
     let sink = format!("{}?mode=upsert", database.url);
     let made = scenario.orders(&["tables", "--mysql", &sink]).output().unwrap();
     assert!(made.status.success(), "{}", stderr(&made));
@@ -128,7 +129,7 @@ fn is_fenced_and_changes_nothing(kind: ServiceKind, more: &[&str]) {
 /// Branches that the predecessor prepares now would lock sums that the successor adds to, until they are rolled back by a next start.
 #[test]
 fn a_process_that_stood_still_in_xa_transactions_leaves_no_branch_in_its_successors_way() {
-    let (scenario, database) = (Scenario::with_orders(), Database::on(ServiceKind::MariaDb));
+    let (scenario, database) = (Scenario::with_orders(), Database::on(ServiceKind::MariaDb, "xa"));
     let sink = database.url.clone();
     let made = scenario.orders(&["tables", "--mysql", &sink]).output().unwrap();
     assert!(made.status.success(), "{}", stderr(&made));

@@ -16,7 +16,7 @@ mod constraints;
 mod error;
 mod held_rows;
 mod insert;
-mod insert_under_way;
+mod inserts_under_way;
 mod ledger;
 mod left_over;
 mod limits;

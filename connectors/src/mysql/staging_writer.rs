@@ -14,7 +14,7 @@ use super::columns::Columns;
 use super::constraints::{Check, Constraints};
 use super::held_rows::HeldRows;
 use super::insert::Rows;
-use super::insert_under_way::{Insert, InsertUnderWay};
+use super::inserts_under_way::{Insert, InsertsUnderWay};
 use super::sink::Target;
 use super::table::TableSpec;
 use super::writer_session::WriterSession;
@@ -38,7 +38,7 @@ pub struct StagingWriter<T> {
     target: Target,
     context: TwoPhaseContext,
     held: HeldRows<T>,
-    under_way: InsertUnderWay,
+    under_way: InsertsUnderWay,
     session: Option<WriterSession>,
     /// CHECKs of the target that staging tables get; read with the first one.
     checks: Option<Vec<Check>>,
@@ -56,24 +56,23 @@ impl<T> StagingWriter<T> {
     pub(crate) fn new(target: Target, columns: Columns<T>, context: TwoPhaseContext) -> Self {
         let held =
             HeldRows::new(&target, columns, format!("staging rows for the table {}", target.spec.name));
-        let under_way = InsertUnderWay::none(held.at().clone());
+        let under_way = InsertsUnderWay::none(held.at().clone());
         Self { target, context, held, under_way, session: None, checks: None, open: None }
     }
 
-    /// Begins to stage rows that waited; they are on disk once that is settled.
+    /// Hands rows that waited over to be staged; they are on disk once that is settled.
     async fn send(&mut self, rows: Option<Rows>) -> Result<(), MysqlError> {
         let Some(rows) = rows else { return Ok(()) };
-        self.settled().await?;
         let Some(open) = &mut self.open else { return Ok(()) };
         open.rows += rows.len() as u64;
         let session = match &mut self.session {
             Some(session) => session,
             none => none.insert(WriterSession::open(&self.target.url, &self.context).await?),
         };
-        let mut connection = session.lock_owned().await;
         let table = match &open.table {
             Some(table) => table.clone(),
             None => {
+                let mut connection = session.lock().await;
                 let made =
                     make_table(&mut connection, &self.target.spec, &mut self.checks, &open.xid).await?;
                 fault_point!("mysql.staging.create.after");
@@ -81,17 +80,21 @@ impl<T> StagingWriter<T> {
             }
         };
         let insert = Insert { spec: Arc::clone(&self.target.spec), table, plainly: true, rows };
-        self.under_way.begin(&self.context.connector.io, connection, insert);
+        let handed_over = self.under_way.put(&self.context.connector.io, session.shared(), insert).await;
+        handed_over.map_err(|error| self.explained(error))?;
         self.held.done();
         Ok(())
     }
 
     /// Waits for the rows that are being staged.
     async fn settled(&mut self) -> Result<(), MysqlError> {
-        let staged = self.under_way.settled().await;
+        self.under_way.settled().await.map_err(|error| self.explained(error))
+    }
+
+    fn explained(&self, error: MysqlError) -> MysqlError {
         let table = self.open.as_ref().and_then(|open| open.table.as_deref()).unwrap_or_default();
         let checks = self.checks.as_deref().unwrap_or_default();
-        staged.map_err(|error| staging_table::explained(error, table, checks))
+        staging_table::explained(error, table, checks)
     }
 }
 
@@ -152,7 +155,7 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for StagingWriter<T> {
 
     async fn discard(&mut self) -> Result<(), ConnectorError> {
         self.held.discard();
-        let _ = self.under_way.settled().await;
+        self.under_way.given_up().await;
         let (open, session) = (self.open.take(), self.session.take());
         let Some(mut session) = session else { return Ok(()) };
         let dropped = match open {

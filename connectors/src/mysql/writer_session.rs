@@ -14,7 +14,7 @@ use mysql_async::Value;
 use tidegate_engine::api::TwoPhaseContext;
 use tidegate_engine::io::{SharedIo, SpawnedIo};
 use tidegate_engine::operator::TransactionScope;
-use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard};
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::xid::{Xid, branch_lock, writer_lock};
 use super::{Connection, MysqlError, MysqlUrl, SessionLimits};
@@ -26,11 +26,13 @@ const SUBTASKS_MAX: u32 = 1_024;
 /// Locks that are asked for in one statement.
 const LOCKS_PER_STATEMENT: usize = 128;
 
+/// A mutex, since the keeper and the task that inserts ask the session too; held for one statement at a time, over its await: whoever
+/// waits for it waits for the server.
+pub(crate) type SharedConnection = Arc<Mutex<Connection>>;
+
 /// See the module.
 pub(crate) struct WriterSession {
-    /// A mutex, since the keeper asks the session too; held for one statement at a time, over its await: whoever waits for it waits
-    /// for the server.
-    connection: Arc<Mutex<Connection>>,
+    connection: SharedConnection,
     /// Name of the lock it holds.
     lock: String,
     keeper: Box<dyn SpawnedIo>,
@@ -68,9 +70,9 @@ impl WriterSession {
         self.connection.lock().await
     }
 
-    /// The session, for a task of its own.
-    pub(crate) async fn lock_owned(&mut self) -> OwnedMutexGuard<Connection> {
-        Arc::clone(&self.connection).lock_owned().await
+    /// The session, for a task beside the writer.
+    pub(crate) fn shared(&self) -> SharedConnection {
+        Arc::clone(&self.connection)
     }
 
     /// Goes over from the writer's lock to that of the branch it has prepared: another session may write now.

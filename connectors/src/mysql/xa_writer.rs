@@ -20,7 +20,7 @@ use tidegate_state::{StateType, fault_point};
 use super::columns::Columns;
 use super::held_rows::HeldRows;
 use super::insert::Rows;
-use super::insert_under_way::{Insert, InsertUnderWay};
+use super::inserts_under_way::{Insert, InsertsUnderWay};
 use super::ledger::{self, LedgerEntry};
 use super::sink::Target;
 use super::writer_session::WriterSession;
@@ -43,7 +43,7 @@ pub struct XaWriter<T> {
     target: Target,
     context: TwoPhaseContext,
     held: HeldRows<T>,
-    under_way: InsertUnderWay,
+    under_way: InsertsUnderWay,
     session: Option<WriterSession>,
     open: Option<OpenBranch>,
     closing: CheckpointId,
@@ -59,21 +59,20 @@ impl<T> XaWriter<T> {
     pub(crate) fn new(target: Target, columns: Columns<T>, context: TwoPhaseContext) -> Self {
         let held =
             HeldRows::new(&target, columns, format!("writing rows into the table {}", target.spec.name));
-        let under_way = InsertUnderWay::none(held.at().clone());
+        let under_way = InsertsUnderWay::none(held.at().clone());
         Self { target, context, held, under_way, session: None, open: None, closing: CheckpointId(0) }
     }
 
-    /// Begins to insert rows that waited; opens the branch if this is its first statement.
+    /// Hands rows that waited over to be inserted; opens the branch if this is its first statement.
     async fn send(&mut self, rows: Option<Rows>) -> Result<(), MysqlError> {
         let (Some(open), Some(rows)) = (&mut self.open, rows) else { return Ok(()) };
-        self.under_way.settled().await?;
         open.rows += rows.len() as u64;
         let session = match &mut self.session {
             Some(session) => session,
             none => none.insert(WriterSession::open(&self.target.url, &self.context).await?),
         };
-        let mut connection = session.lock_owned().await;
         if !open.started {
+            let mut connection = session.lock().await;
             fault_point!("mysql.xa.start.before");
             let doing = format!("opening the branch {}", open.xid);
             connection.run(&doing, &format!("XA START {}", open.xid.sql())).await?;
@@ -82,7 +81,7 @@ impl<T> XaWriter<T> {
         }
         let (spec, table) = (Arc::clone(&self.target.spec), self.target.spec.name.clone());
         let insert = Insert { spec, table, plainly: false, rows };
-        self.under_way.begin(&self.context.connector.io, connection, insert);
+        self.under_way.put(&self.context.connector.io, session.shared(), insert).await?;
         self.held.done();
         Ok(())
     }
@@ -152,7 +151,7 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for XaWriter<T> {
 
     async fn discard(&mut self) -> Result<(), ConnectorError> {
         self.held.discard();
-        let _ = self.under_way.settled().await;
+        self.under_way.given_up().await;
         let (open, session) = (self.open.take(), self.session.take());
         if let Some(mut session) = session {
             // What is not prepared is rolled back with its session, whatever state it is in.

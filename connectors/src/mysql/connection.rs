@@ -14,6 +14,7 @@ use futures::future::{BoxFuture, Either, select};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder, Params, Row, Value};
 use tidegate_engine::api::{ClaimError, ClaimWatch};
+use tidegate_engine::ids::{CheckpointId, OperatorUid};
 use tidegate_engine::io::SharedIo;
 
 use super::error::{Attempted, ServerAnswer};
@@ -29,7 +30,7 @@ const UNKNOWN_THREAD: u16 = 1094;
 /// Not allowed in.
 const DENIED: [u16; 4] = [1045, 1130, 1251, 1698];
 /// What is done when the claim is asked for.
-const ASKING: &str = "asking the commit log whether the job was taken over";
+const ASKING: &str = "asking the commit log about the job";
 /// Rows of warnings that are looked at.
 const WARNINGS_MAX: usize = 64;
 
@@ -165,6 +166,11 @@ impl Connection {
         self.packet_bytes_max
     }
 
+    /// How long it waits for what.
+    pub(crate) fn limits(&self) -> SessionLimits {
+        self.limits
+    }
+
     /// What another session needs in order to ask about this one.
     pub(crate) fn whereabouts(&self) -> (MysqlUrl, SessionLimits, SharedIo, u64) {
         (self.url.clone(), self.limits, self.io.clone(), self.id)
@@ -283,8 +289,24 @@ impl Connection {
     /// Asks the commit log whether the job is still this attempt's: before this session writes, with a lock in its hand that a
     /// successor would have to take away first.
     pub(crate) async fn check_claim(&self, claim: &ClaimWatch) -> Result<(), MysqlError> {
+        self.of_the_log(claim.check()).await
+    }
+
+    /// Asks the commit log up to which checkpoint this sink's transactions are committed for good.
+    pub(crate) async fn committed_for_good(
+        &self,
+        claim: &ClaimWatch,
+        uid: &OperatorUid,
+    ) -> Result<Option<CheckpointId>, MysqlError> {
+        self.of_the_log(claim.committed_for_good(uid)).await
+    }
+
+    async fn of_the_log<T>(
+        &self,
+        question: impl Future<Output = Result<T, ClaimError>>,
+    ) -> Result<T, MysqlError> {
         let limit = self.limits.statement;
-        let answer = within(&self.io, limit, claim.check()).await;
+        let answer = within(&self.io, limit, question).await;
         let answer = answer.unwrap_or(Err(ClaimError::NoAnswer { waited_ms: millis(limit) }));
         answer.map_err(|source| MysqlError::Claim { at: self.attempted(ASKING), source })
     }

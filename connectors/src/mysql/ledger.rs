@@ -22,13 +22,6 @@ use super::{Connection, MysqlError};
 pub const LEDGER_TABLE: &str = "tidegate_ledger";
 /// There is no such table.
 const NO_SUCH_TABLE: u16 = 1146;
-/// Rows stay at least so long.
-const KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
-/// Rows of so many checkpoints before the restored one stay, however old they are: a job may go back to a retained one.
-const KEPT_CHECKPOINTS: u64 = 1_000;
-/// Rows that one start prunes.
-const PRUNED_MAX: u32 = 10_000;
-
 /// What a ledger row says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerEntry {
@@ -71,7 +64,7 @@ pub(crate) async fn create(connection: &mut Connection) -> Result<(), MysqlError
     let sql = format!(
         "CREATE TABLE IF NOT EXISTS {LEDGER_TABLE} (gtrid VARBINARY(64) NOT NULL, bqual VARBINARY(64) NOT NULL, \
          target VARCHAR(64) NOT NULL, closed_by BIGINT UNSIGNED NOT NULL, rows_written BIGINT UNSIGNED NOT NULL, \
-         written_ms BIGINT NOT NULL, note VARCHAR(255), PRIMARY KEY (gtrid, bqual)) ENGINE=InnoDB \
+         written_ms BIGINT NOT NULL, note VARCHAR(255), PRIMARY KEY (gtrid, bqual), KEY by_checkpoint (gtrid, closed_by)) ENGINE=InnoDB \
          DEFAULT CHARACTER SET utf8mb4"
     );
     connection.run(&format!("making the table {LEDGER_TABLE}"), &sql).await.map(drop)
@@ -173,22 +166,38 @@ pub(crate) async fn newest_committed(
     Ok(newest)
 }
 
-/// Deletes rows that no retained checkpoint can ask for: older than a week, and closed long before the restored checkpoint.
-pub(crate) async fn prune(
+/// Rows of this sink that were written before `before_ms` and closed by checkpoint `up_to` or one before it, at most `most`. A plain read:
+/// it waits for nobody, and sees no branch that is not committed.
+pub(crate) async fn old_rows(
     connection: &mut Connection,
     own: &TransactionName,
-    now_ms: i64,
-) -> Result<u64, MysqlError> {
-    let up_to = own.opened_after.0.saturating_sub(KEPT_CHECKPOINTS);
-    if up_to == 0 {
-        return Ok(0);
-    }
+    up_to: CheckpointId,
+    before_ms: i64,
+    most: usize,
+) -> Result<Vec<Xid>, MysqlError> {
+    let doing = "looking for old rows in the ledger";
+    // The sink is the second component of `bqual`.
     let sql = format!(
-        "DELETE FROM {LEDGER_TABLE} WHERE gtrid = ? AND closed_by <= ? AND written_ms < ? LIMIT {PRUNED_MAX}"
+        "SELECT bqual FROM {LEDGER_TABLE} WHERE gtrid = ? AND closed_by <= ? AND written_ms < ? \
+         AND SUBSTRING_INDEX(SUBSTRING_INDEX(bqual, '.', 2), '.', -1) = ? LIMIT {most}"
     );
-    let gtrid = Value::Bytes(Xid::of(own).gtrid);
-    let values = vec![gtrid, Value::UInt(up_to), Value::Int(now_ms.saturating_sub(KEPT_MS))];
-    connection.execute("pruning the ledger", &sql, values).await
+    let Xid { gtrid, bqual, format_id } = Xid::of(own);
+    let sink = bqual.split(|byte| *byte == b'.').nth(1).unwrap_or_default().to_vec();
+    let values =
+        vec![Value::Bytes(gtrid.clone()), Value::UInt(up_to.0), Value::Int(before_ms), Value::Bytes(sink)];
+    let mut found = Vec::new();
+    for row in connection.rows(doing, &sql, values).await? {
+        let (bqual,): (Vec<u8>,) = connection.only_row(doing, vec![row])?;
+        let xid = Xid { gtrid: gtrid.clone(), bqual, format_id };
+        found.extend(xid.read(&own.scope).is_some().then_some(xid));
+    }
+    Ok(found)
+}
+
+/// Deletes a transaction's row.
+pub(crate) async fn delete(connection: &mut Connection, xid: &Xid) -> Result<(), MysqlError> {
+    let sql = format!("DELETE FROM {LEDGER_TABLE} WHERE gtrid = ? AND bqual = ?");
+    connection.execute("pruning the ledger", &sql, key(xid)).await.map(drop)
 }
 
 /// All rows of a job and log, for people and tests.

@@ -19,7 +19,8 @@ use super::civil::{CivilDate, TimeOfDay};
 use super::ledger::{self, LedgerEntry};
 use super::preflight::{TRIAL, trial_of};
 use super::recover::prepared_branches;
-use super::writer_session::{holder_of, lives};
+use super::session_end::lives;
+use super::writer_session::holder_of;
 use super::xid::{Xid, XidParts, writer_lock};
 use super::{Connection, DateTime, MysqlError, staging_table};
 

@@ -14,9 +14,9 @@ use tidegate_engine::ids::CheckpointId;
 use super::constraints::Constraints;
 use super::ledger::{self, LedgerEntry};
 use super::recover::prepared_branches;
+use super::session_end::{lives, wait_until_detached, wait_until_gone};
 use super::sink::Target;
 use super::table_check::check_table;
-use super::writer_session::lives;
 use super::xid::{FORMAT_ID, Xid};
 use super::{Connection, MysqlError, SessionLimits};
 
@@ -76,10 +76,11 @@ pub(crate) async fn look_for_xa(
     sweep_trials(&mut connection, context.clock.wall_ms()).await?;
     let (bqual, format_id) = (format!("{}.{}", connection.id(), context.clock.wall_ms()), FORMAT_ID);
     let xid = Xid { gtrid: TRIAL.into(), bqual: bqual.into_bytes(), format_id };
-    let prepared = prepare_trial(&mut connection, &xid, &target.spec.name, context).await;
+    let (prepared, session) =
+        (prepare_trial(&mut connection, &xid, &target.spec.name, context).await, connection.id());
     connection.close().await;
     prepared?;
-    find_and_roll_back(target, context, &xid).await?;
+    find_and_roll_back(target, context, &xid, session).await?;
     Ok(warnings)
 }
 
@@ -130,8 +131,12 @@ async fn find_and_roll_back(
     target: &Target,
     context: &PreflightContext,
     xid: &Xid,
+    session: u64,
 ) -> Result<(), MysqlError> {
     let mut connection = connect(target, context).await?;
+    // A branch whose session is ending must be left alone.
+    wait_until_gone(&mut connection, &context.io, &[session]).await?;
+    wait_until_detached(&connection, &context.io).await;
     let listed = prepared_branches(&mut connection).await?.contains(xid);
     if !listed {
         return Err(MysqlError::Unusable {

@@ -14,6 +14,7 @@ use tidegate_engine::operator::{CommitOutcome, TransactionName};
 use tidegate_state::fault_point;
 
 use super::ledger::{self, LedgerEntry};
+use super::ledger_pruning::LedgerPruning;
 use super::sink::Target;
 use super::staging_writer::StagedTable;
 use super::writer_session::end_older_writers;
@@ -32,20 +33,18 @@ pub struct StagingCommitter {
     target: Target,
     context: TwoPhaseContext,
     connection: Option<Connection>,
+    pruning: LedgerPruning,
 }
 
 impl StagingCommitter {
-    /// Connects, makes the ledger if it is missing, prunes it, and ends the sessions of older attempts' writers.
+    /// Connects, makes the ledger if it is missing, and ends the sessions of older attempts' writers.
     pub(crate) async fn open(target: Target, context: TwoPhaseContext) -> Result<Self, MysqlError> {
-        let mut committer = Self { target, context, connection: None };
+        let mut committer = Self { target, context, connection: None, pruning: LedgerPruning::default() };
         let (name, parallelism) = (committer.context.name.clone(), committer.context.parallelism);
-        let (subtask, now_ms) = (committer.context.subtask, committer.context.connector.clock.wall_ms());
+        let (subtask, io) = (committer.context.subtask, committer.context.connector.io.clone());
         let connection = committer.connected().await?;
         ledger::create(connection).await?;
-        end_older_writers(connection, &name.scope, subtask, parallelism).await?;
-        if subtask == 0 {
-            ledger::prune(connection, &name, now_ms).await?;
-        }
+        end_older_writers(connection, &io, &name.scope, subtask, parallelism).await?;
         Ok(committer)
     }
 
@@ -111,6 +110,9 @@ impl StagingCommitter {
         }
         fault_point!("mysql.staging.merge.after");
         staging_table::drop_table(self.connected().await?, &xid).await?;
+        if let Some(connection) = &mut self.connection {
+            self.pruning.after_commit(connection, &self.context).await;
+        }
         Ok(CommitOutcome::Committed)
     }
 }

@@ -16,6 +16,7 @@ use tidegate_engine::io::{SharedIo, SpawnedIo};
 use tidegate_engine::operator::TransactionScope;
 use tokio::sync::{Mutex, MutexGuard};
 
+use super::session_end::wait_until_gone;
 use super::xid::{Xid, branch_lock, writer_lock};
 use super::{Connection, MysqlError, MysqlUrl, SessionLimits};
 
@@ -114,9 +115,10 @@ pub(crate) async fn holder_of(connection: &mut Connection, lock: &str) -> Result
 
 /// Ends the sessions of older attempts' writers of these subtasks: `subtask`, and of a higher parallelism `subtask + parallelism`,
 /// and so on. Their open branches are rolled back with them, and no statement of theirs is executed any more. Called by recovery,
-/// before this attempt has a writer.
+/// before this attempt has a writer; when it returns, they are gone, and what they have prepared can be listed.
 pub(crate) async fn end_older_writers(
     connection: &mut Connection,
+    io: &SharedIo,
     scope: &TransactionScope,
     subtask: u32,
     parallelism: u32,
@@ -127,22 +129,19 @@ pub(crate) async fn end_older_writers(
         .step_by(step)
         .map(|subtask| format!("IS_USED_LOCK('{}')", writer_lock(scope, subtask)))
         .collect();
-    let mut ended = 0;
+    let mut ended = Vec::new();
     for part in locks.chunks(LOCKS_PER_STATEMENT) {
         let asked = part.join(" UNION ALL SELECT ");
         for row in connection.rows(doing, &format!("SELECT {asked}"), Vec::new()).await? {
             if let (Some(session),) = connection.only_row::<(Option<u64>,)>(doing, vec![row])? {
                 connection.kill(session).await?;
-                ended += 1;
+                ended.push(session);
             }
         }
     }
-    Ok(ended)
-}
-
-/// Whether a session lives, as far as this user may see: without the right PROCESS, its own ones.
-pub(crate) async fn lives(connection: &mut Connection, session: u64) -> Result<bool, MysqlError> {
-    let sql = "SELECT ID FROM information_schema.PROCESSLIST WHERE ID = ?";
-    let found = connection.rows("looking for a session", sql, vec![Value::UInt(session)]).await?;
-    Ok(!found.is_empty())
+    if let Some(session) = wait_until_gone(connection, io, &ended).await? {
+        let (server, uid) = (connection.url().place(), scope.uid.to_string());
+        return Err(MysqlError::WriterElsewhere { server, uid, subtask, session: Some(session) });
+    }
+    Ok(ended.len())
 }

@@ -16,11 +16,13 @@ use tidegate_engine::ids::{AttemptId, CheckpointId};
 use tidegate_engine::operator::{CommitOutcome, TransactionName};
 use tidegate_state::fault_point;
 
+use super::ledger_pruning::LedgerPruning;
 use super::recover::prepared_branches;
+use super::session_end::{lives, wait_until_detached};
 use super::sink::Target;
-use super::writer_session::{end_older_writers, holder_of, lives};
+use super::writer_session::{end_older_writers, holder_of};
 use super::xa_writer::XaBranch;
-use super::xid::{Xid, branch_lock};
+use super::xid::{Xid, branch_lock, writer_lock};
 use super::{Connection, MysqlError, ServerKind, SessionLimits, ledger};
 
 /// Pause before a commit is asked for again.
@@ -29,14 +31,14 @@ const RETRY_MS: u64 = 100;
 const ATTACHED_RETRY_MS: u64 = 10;
 /// A session that prepared a branch ends by itself within so many looks; then it is ended.
 const LOOKS_BEFORE_KILL: u32 = 5;
+/// A session that is ending is shown for so many looks at most; one that is shown longer is another one of the same number.
+const LOOKS_AT_AN_ENDING: u32 = 100;
 /// A committer waits for a ledger row so long, and then knows that the branch is still prepared.
 const LEDGER_WAIT: Duration = Duration::from_secs(1);
 /// How often a list or a rollback is tried on a server that is away, or whose sessions are ending.
 const TRIES: u32 = 40;
 /// Between two tries.
 const TRY_PAUSE: Duration = Duration::from_millis(50);
-/// A session that the server no longer shows has let its branch go after so long.
-const ENDING: Duration = Duration::from_millis(200);
 /// Sessions that are remembered as gone.
 const LEFT_MAX: usize = 1_000;
 /// No such branch, or none for this session.
@@ -51,29 +53,42 @@ pub struct XaCommitter {
     connection: Option<Connection>,
     /// The branch that was last found attached, and how often.
     attached: Option<(TransactionName, u32)>,
-    /// Sessions that are gone for certain.
+    /// Sessions that have left their branches for certain.
     left: BTreeSet<u64>,
+    pruning: LedgerPruning,
+}
+
+/// Who has a branch that was prepared by another process, or another attempt.
+enum Holder {
+    /// Nobody: it can be committed.
+    Nobody,
+    /// The session that prepared it is at work.
+    Session(u64),
+    /// There is a session of the number that prepared it, without the branch's lock: it is ending, or another one.
+    Ending(u64),
 }
 
 impl XaCommitter {
-    /// Connects, makes the ledger if it is missing, prunes it, and ends the sessions of older attempts' writers.
+    /// Connects, makes the ledger if it is missing, and ends the sessions of older attempts' writers.
     pub(crate) async fn open(target: Target, context: TwoPhaseContext) -> Result<Self, MysqlError> {
-        let mut committer = Self { target, context, connection: None, attached: None, left: BTreeSet::new() };
+        let mut committer = Self {
+            target,
+            context,
+            connection: None,
+            attached: None,
+            left: BTreeSet::new(),
+            pruning: LedgerPruning::default(),
+        };
         let (name, parallelism) = (committer.context.name.clone(), committer.context.parallelism);
-        let (subtask, now_ms) = (committer.context.subtask, committer.context.connector.clock.wall_ms());
+        let (subtask, io) = (committer.context.subtask, committer.context.connector.io.clone());
         let connection = committer.connected().await?;
         ledger::create(connection).await?;
-        let ended = end_older_writers(connection, &name.scope, subtask, parallelism).await?;
+        let ended = end_older_writers(connection, &io, &name.scope, subtask, parallelism).await?;
         let left_over =
             prepared_branches(connection).await?.iter().any(|xid| xid.read(&name.scope).is_some());
         // Sessions that have just died are still letting their branches go.
-        let settles = connection.server() == ServerKind::MariaDb && (ended > 0 || left_over);
-        if settles {
-            committer.context.connector.io.sleep(ENDING).await;
-        }
-        let connection = committer.connected().await?;
-        if subtask == 0 {
-            ledger::prune(connection, &name, now_ms).await?;
+        if ended > 0 || left_over {
+            wait_until_detached(connection, &io).await;
         }
         Ok(committer)
     }
@@ -114,8 +129,9 @@ impl XaCommitter {
                 }
             };
         }
-        if !self.is_left(item.committable.connection_id).await? {
-            return self.detach(item).await;
+        match self.holder(item, xid).await? {
+            Holder::Nobody => {}
+            holder => return self.detach(item, holder).await,
         }
         let connection = self.connected().await?;
         fault_point!("mysql.xa.commit.before");
@@ -142,7 +158,9 @@ impl XaCommitter {
             Err(error) => return Err(error),
         };
         if still_prepared {
-            return self.detach(item).await;
+            self.left.remove(&item.committable.connection_id);
+            let reason = "another session holds it just now".to_owned();
+            return Ok(CommitOutcome::RetryAfter { ms: RETRY_MS, reason });
         }
         // It may have been committed between the two looks.
         if let Some(entry) = ledger::find(connection, xid).await? {
@@ -158,30 +176,33 @@ impl XaCommitter {
     }
 
     /// The branch belongs to the session that prepared it. That session ends at once, if all is well; if not, it is ended.
-    async fn detach(&mut self, item: &Prepared<XaBranch>) -> Result<CommitOutcome, MysqlError> {
+    async fn detach(
+        &mut self,
+        item: &Prepared<XaBranch>,
+        holder: Holder,
+    ) -> Result<CommitOutcome, MysqlError> {
         let looks = match &self.attached {
             Some((name, looks)) if *name == item.name => looks + 1,
             _ => 1,
         };
         self.attached = Some((item.name.clone(), looks));
-        let session = item.committable.connection_id;
-        let reason = format!("it is attached to connection {session}, which prepared it");
-        if looks < LOOKS_BEFORE_KILL {
-            return Ok(CommitOutcome::RetryAfter { ms: ATTACHED_RETRY_MS, reason });
-        }
-        let connection = self.connected().await?;
-        if is_our_session(connection, session).await? {
-            connection.kill(session).await?;
-            self.attached = None;
-            return Ok(CommitOutcome::RetryAfter {
-                ms: ATTACHED_RETRY_MS,
-                reason: format!("{reason}; ended that"),
-            });
-        }
-        let reason = format!(
-            "it is prepared and attached to a session that cannot be told (connection {session} of this user is gone)"
-        );
-        Ok(CommitOutcome::RetryAfter { ms: RETRY_MS, reason })
+        let (session, reason) = match holder {
+            Holder::Session(session) if looks >= LOOKS_BEFORE_KILL => {
+                self.connected().await?.kill(session).await?;
+                self.attached = None;
+                (session, "; ended that")
+            }
+            Holder::Session(session) => (session, ""),
+            Holder::Ending(session) => {
+                if looks >= LOOKS_AT_AN_ENDING {
+                    self.remember_as_left(session);
+                }
+                (session, ", which is ending")
+            }
+            Holder::Nobody => (item.committable.connection_id, ""),
+        };
+        let reason = format!("it is attached to connection {session}, which prepared it{reason}");
+        Ok(CommitOutcome::RetryAfter { ms: ATTACHED_RETRY_MS, reason })
     }
 
     /// Ends the session of an older attempt that still holds a branch, and waits until it has let it go.
@@ -196,30 +217,43 @@ impl XaCommitter {
             self.pause().await;
         }
         if ended {
-            self.context.connector.io.sleep(ENDING).await;
+            let io = self.context.connector.io.clone();
+            wait_until_detached(self.connected().await?, &io).await;
         }
         Ok(())
     }
 
-    /// Whether the session that prepared a branch has certainly left it. On MariaDB, whoever touches a branch while its session is
-    /// ending breaks it (see [`super::prepared_sessions`]), so the session must be gone for a while.
-    async fn is_left(&mut self, session: u64) -> Result<bool, MysqlError> {
+    /// Who has the branch. On MariaDB, whoever touches a branch while its session is ending breaks it (see
+    /// [`super::prepared_sessions`]), so the session must be gone for a while. Its number alone does not tell that it lives: numbers
+    /// begin anew when a server restarts. As long as it is at work, it has the branch's lock, or still the writer's.
+    async fn holder(&mut self, item: &Prepared<XaBranch>, xid: &Xid) -> Result<Holder, MysqlError> {
+        let session = item.committable.connection_id;
         if self.left.contains(&session) {
-            return Ok(true);
+            return Ok(Holder::Nobody);
         }
+        let io = self.context.connector.io.clone();
         let connection = self.connected().await?;
         if connection.server() == ServerKind::MySql {
-            return Ok(true);
+            return Ok(Holder::Nobody);
         }
-        if lives(connection, session).await? {
-            return Ok(false);
+        if let Some(holder) = holder_of(connection, &branch_lock(xid)).await? {
+            return Ok(Holder::Session(holder));
         }
-        self.context.connector.io.sleep(ENDING).await;
+        let writer = writer_lock(&item.name.scope, item.name.subtask);
+        if session != connection.id() && lives(connection, session).await? {
+            let is_writer = holder_of(connection, &writer).await? == Some(session);
+            return Ok(if is_writer { Holder::Session(session) } else { Holder::Ending(session) });
+        }
+        wait_until_detached(connection, &io).await;
+        self.remember_as_left(session);
+        Ok(Holder::Nobody)
+    }
+
+    fn remember_as_left(&mut self, session: u64) {
         if self.left.len() >= LEFT_MAX {
             self.left.clear();
         }
         self.left.insert(session);
-        Ok(true)
     }
 
     async fn try_roll_back(&mut self, xid: &Xid) -> Result<bool, MysqlError> {
@@ -253,17 +287,6 @@ impl XaCommitter {
     }
 }
 
-/// Whether a session of this number is there and is one of this user in this database. Numbers begin anew when a server restarts,
-/// and then no branch is attached any more.
-async fn is_our_session(connection: &mut Connection, session: u64) -> Result<bool, MysqlError> {
-    let doing = "looking for the session that prepared a branch";
-    let sql = format!(
-        "SELECT ID FROM information_schema.PROCESSLIST WHERE ID = {session} AND USER = SUBSTRING_INDEX(USER(), '@', 1) \
-         AND DB = DATABASE() AND ID <> CONNECTION_ID()"
-    );
-    Ok(!connection.rows(doing, &sql, Vec::new()).await?.is_empty())
-}
-
 /// Whether asking again later may help the committer.
 fn is_worth_another_try(error: &MysqlError) -> bool {
     error.is_away() || matches!(error, MysqlError::LockWait { .. } | MysqlError::ReadOnly { .. })
@@ -274,7 +297,12 @@ impl Committer for XaCommitter {
 
     async fn commit(&mut self, item: &Prepared<XaBranch>) -> Result<CommitOutcome, ConnectorError> {
         match self.try_commit(item, &Xid::of(&item.name)).await {
-            Ok(outcome) => Ok(outcome),
+            Ok(outcome) => {
+                if let (CommitOutcome::Committed, Some(connection)) = (&outcome, &mut self.connection) {
+                    self.pruning.after_commit(connection, &self.context).await;
+                }
+                Ok(outcome)
+            }
             // After an uncertain answer the server is asked again: 1397 and the ledger tell what has become of it.
             Err(error) if is_worth_another_try(&error) => {
                 let reason = ConnectorError::from(error).full_text();

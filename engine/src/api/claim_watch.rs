@@ -1,4 +1,5 @@
-//! Whether an attempt still holds its job: what a sink asks before it writes where everybody can see it at once.
+//! What a sink may ask the commit log: how far its transactions are committed for good, and whether its attempt still holds its job,
+//! which is asked before something is written where everybody can see it at once.
 //!
 //! A process that stood still (SIGSTOP, a machine that was paused) does not know that another one has taken its job over. What it
 //! prepares in transactions never becomes visible, since the commit log refuses its next checkpoint; what it writes at once is there.
@@ -13,7 +14,7 @@
 
 use super::source::ConnectorError;
 use crate::checkpoint::commit_log::{LogClient, LogError};
-use crate::ids::{AttemptId, EntryNumber, JobName};
+use crate::ids::{AttemptId, CheckpointId, EntryNumber, JobName, OperatorUid};
 
 /// See the module.
 #[derive(Clone)]
@@ -59,6 +60,23 @@ impl ClaimWatch {
     /// For the attempt `own`, which has claimed its job in this log.
     pub fn of(log: LogClient, own: AttemptId) -> Self {
         Self { claim: Some((log, own)) }
+    }
+
+    /// Asks up to which checkpoint the transactions of a sink are committed for good: every checkpoint that a start could restore from
+    /// this log knows them to be, and asks for none of them again. `None`: there is none, or not for all of them.
+    ///
+    /// # Errors
+    /// [`ClaimError::Unread`].
+    pub async fn committed_for_good(&self, sink: &OperatorUid) -> Result<Option<CheckpointId>, ClaimError> {
+        let Some((log, _)) = &self.claim else { return Ok(None) };
+        let listing =
+            log.listing(None).await.map_err(|source| ClaimError::Unread { source: Box::new(source) })?;
+        let known = listing.checkpoints().map(|checkpoint| {
+            let committed = listing.committed_with(checkpoint.number);
+            committed.into_iter().find(|(uid, _)| uid == sink).map(|(_, up_to)| up_to)
+        });
+        // The lowest; where one of them knows nothing, nothing.
+        Ok(known.min().flatten())
     }
 
     /// Asks whether the attempt still holds the job.

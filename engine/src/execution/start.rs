@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::future::join_all;
 use tidegate_state::CheckpointStorage;
 
 use super::config::RestoreFrom;
@@ -86,8 +87,10 @@ pub async fn start(mut setup: StartSetup, preflights: Vec<Preflight>) -> Result<
     if setup.preflight {
         setup.storage.preflight().await?;
     }
-    for Preflight { operator, look } in preflights {
-        let warnings = look.await.map_err(|error| EngineError::of_connector(&operator, &error))?;
+    // Side by side: each waits for its own server.
+    let (operators, looks): (Vec<_>, Vec<_>) = preflights.into_iter().map(|p| (p.operator, p.look)).unzip();
+    for (operator, looked) in operators.into_iter().zip(join_all(looks).await) {
+        let warnings = looked.map_err(|error| EngineError::of_connector(&operator, &error))?;
         for warning in warnings {
             tracing::warn!("{operator}: {warning}");
         }

@@ -10,6 +10,7 @@ mod chain;
 mod constraints;
 mod jobs;
 mod late_commits;
+mod ledger;
 mod left_over;
 mod network;
 mod outages;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::connectors::mysql::{MysqlSink, Xid};
+use tidegate::connectors::mysql::{Connection, MysqlSink, SessionLimits, Xid};
 use tidegate::engine::api::{ClaimWatch, Committer, TwoPhaseSink, TwoPhaseWriter};
 use tidegate::engine::checkpoint::commit_log::{ClaimBase, ClaimOutcome, LogClient, LogError, NonceSource};
 use tidegate::engine::element::Batch;
@@ -11,7 +11,7 @@ use tidegate::engine::operator::CommitOutcome;
 use tidegate::state::CheckpointStorage;
 use tidegate_jobs::services::{Service, ServiceKind};
 
-use super::scene::{Pair, on_both, on_server, settle};
+use super::scene::{CHECKPOINT_TIMEOUT, Pair, on_both, on_server, settle};
 
 #[test]
 fn a_branch_committed_or_rolled_back_by_hand_is_told_apart() {
@@ -80,6 +80,51 @@ fn a_new_attempt_ends_the_writer_of_an_older_one_before_it_sweeps() {
         let item = scene.prepare(&mut writer, &scene.name(0, 2), &[(2, 2)]).await;
         settle(&scene, &mut committer, &item).await;
         assert_eq!(scene.rows("t").await, [(2, 2)]);
+    });
+}
+
+/// KILL returns before a statement in execution is over, and what that prepares would be in no list.
+#[test]
+fn a_new_attempt_waits_until_the_sessions_that_it_ended_are_gone() {
+    on_both(async |scene| {
+        scene.table().await;
+        let sink = scene.sink("t");
+        let mut zombie = scene.writer(&sink, 1).await;
+        let rows: Vec<Pair> = (0..60_000).map(|n| (n, 1)).collect();
+        // The last statements are still being executed when this returns; rolling the rows back takes the server a while as well.
+        zombie.write(&scene.name(0, 1), Batch::of(rows)).await.unwrap();
+        let sessions = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_mysql_thread_id IN \
+                        (SELECT ID FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND ID <> CONNECTION_ID())";
+        let committer = scene.committer(&sink, 2).await;
+        assert_eq!(scene.ask::<(u64,)>(sessions).await, [(0,)]);
+        assert_eq!(scene.rows("t").await, []);
+        drop((committer, zombie));
+    });
+}
+
+/// A server that was started again gives the numbers of its sessions anew.
+#[test]
+fn a_session_that_only_has_the_number_of_the_one_that_prepared_is_neither_waited_for_nor_ended() {
+    on_both(async |scene| {
+        scene.table().await;
+        let mut innocent = scene.connect().await;
+        let mut committer = scene.committer(&scene.sink("t"), 1).await;
+        let mut elsewhere = Connection::open(
+            &scene.url.clone().with_database("information_schema"),
+            SessionLimits::below(CHECKPOINT_TIMEOUT),
+            &scene.io,
+        )
+        .await
+        .unwrap();
+        for (after, session) in [innocent.id(), elsewhere.id()].into_iter().enumerate() {
+            let mut item = scene.prepared(after as u64, &[(7, 7)]).await;
+            item.committable.connection_id = session;
+            assert_eq!(settle(&scene, &mut committer, &item).await, CommitOutcome::Committed);
+            for other in [&mut innocent, &mut elsewhere] {
+                other.run("saying something", "DO 0").await.unwrap();
+            }
+        }
+        assert_eq!(scene.rows("t").await, [(7, 7), (7, 7)]);
     });
 }
 

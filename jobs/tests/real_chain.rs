@@ -150,16 +150,23 @@ fn a_reader_of_exactly_once_tables_sees_no_order_twice_and_no_sum_going_back() {
 
 #[test]
 fn a_tortured_job_on_the_real_chain_counts_each_order_once_and_leaves_no_transaction() {
-    let chain = Chain::new("torture");
-    let source = format!("--source=kafka://{}/{}", servers().kafka, chain.topic("in"));
-    let sink = format!("--sink={}?mode=xa", chain.url);
-    let output = chain.orders(&["torture", "--kills=7", "--seed=5", &source, &sink, "--json", "--dir=t"]);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{}{said}", String::from_utf8_lossy(&output.stderr));
-    let report: Value = serde_json::from_str(&said).unwrap();
-    is_all_zeros(&report);
-    assert_eq!(report["places_not_struck"], Value::Array(Vec::new()));
-    assert_eq!(report["transactions_left"]["xa"], 0);
+    for (mode, seed) in [("xa", 5), ("staging", 6)] {
+        let chain = Chain::new(&format!("torture_{mode}"));
+        let topic = |name| format!("kafka://{}/{}", servers().kafka, chain.topic(name));
+        let (source, sink) =
+            (format!("--source={}", topic("in")), format!("--sink={}?mode={mode}", chain.url));
+        let (detail, seed) = (format!("--detail={}", topic("detail")), format!("--seed={seed}"));
+        let output =
+            chain.orders(&["torture", "--kills=7", &seed, &source, &sink, &detail, "--json", "--dir=t"]);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{}{said}", String::from_utf8_lossy(&output.stderr));
+        let report: Value = serde_json::from_str(&said).unwrap();
+        is_all_zeros(&report);
+        assert_eq!(report["places_not_struck"], Value::Array(Vec::new()));
+        for kind in ["xa", "staging_tables", "kafka_partitions"] {
+            assert_eq!(report["transactions_left"][kind], 0, "{kind}: {report}");
+        }
+    }
 }
 
 #[test]

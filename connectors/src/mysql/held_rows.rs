@@ -5,6 +5,10 @@
 //!
 //! Owns: the rows, that mark. Does not own: the transaction they go into. Runs on: the I/O side.
 
+use std::time::Duration;
+
+use tidegate_engine::clock::{Moment, SharedClock};
+
 use super::columns::{Columns, RowEncoder};
 use super::insert::Rows;
 use super::sink::Target;
@@ -14,6 +18,10 @@ use super::{Attempted, MysqlError};
 pub(crate) struct HeldRows<T> {
     encoder: RowEncoder<T>,
     rows: Rows,
+    /// A row waits so long at most.
+    interval: Option<Duration>,
+    clock: SharedClock,
+    due: Option<Moment>,
     broken: bool,
     /// What the writer does, for the error of a broken one.
     at: Attempted,
@@ -21,10 +29,13 @@ pub(crate) struct HeldRows<T> {
 
 impl<T> HeldRows<T> {
     /// None yet; `doing`: "writing rows into the table t".
-    pub(crate) fn new(target: &Target, columns: Columns<T>, doing: String) -> Self {
+    pub(crate) fn new(target: &Target, columns: Columns<T>, clock: SharedClock, doing: String) -> Self {
         Self {
             encoder: RowEncoder::new(columns, &target.spec.name),
-            rows: Rows::of_width(target.spec.columns.len()),
+            rows: Rows::of_width(target.spec.columns.len(), target.batches.rows),
+            interval: target.batches.interval,
+            clock,
+            due: None,
             broken: false,
             at: Attempted { doing, server: target.url.place() },
         }
@@ -38,6 +49,9 @@ impl<T> HeldRows<T> {
     /// Holds the row of a record; whether there are enough for a statement.
     pub(crate) fn hold(&mut self, record: &T) -> Result<bool, MysqlError> {
         self.encoder.encode(record, &mut self.rows.values)?;
+        if let (Some(interval), None) = (self.interval, self.due) {
+            self.due = Some(self.clock.now() + interval);
+        }
         Ok(self.rows.fill_a_statement())
     }
 
@@ -47,7 +61,13 @@ impl<T> HeldRows<T> {
             return None;
         }
         self.begin();
+        self.due = None;
         Some(self.rows.take())
+    }
+
+    /// When the first of them has waited long enough.
+    pub(crate) fn due(&self) -> Option<Moment> {
+        self.due
     }
 
     /// What the writer does, for an error.
@@ -68,6 +88,7 @@ impl<T> HeldRows<T> {
     /// Throws away what is held; the writer begins anew.
     pub(crate) fn discard(&mut self) {
         drop(self.rows.take());
+        self.due = None;
         self.broken = false;
     }
 }

@@ -15,8 +15,8 @@ use super::table::{TableSpec, quoted};
 use super::value::wire_bytes;
 use super::{Connection, MysqlError};
 
-/// Rows in one statement; more gain little.
-const ROWS_PER_STATEMENT: usize = 1_000;
+/// Rows in one statement, where nothing is set; more gain little.
+pub(crate) const ROWS_PER_STATEMENT: usize = 1_000;
 /// The protocol counts placeholders in 16 bits.
 const PLACEHOLDERS_MAX: usize = 65_535;
 /// Room in a packet for all but the values.
@@ -28,6 +28,8 @@ const STATEMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Rows {
     width: usize,
+    /// Rows of one statement.
+    rows_max: usize,
     pub(crate) values: Vec<Value>,
     /// Values whose bytes are counted, and these bytes.
     counted: (usize, usize),
@@ -36,8 +38,9 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub(crate) fn of_width(width: usize) -> Self {
-        Self { width: width.max(1), values: Vec::new(), counted: (0, 0), before: 0 }
+    /// None yet, of `width` values each, at most `rows_max` in one statement.
+    pub(crate) fn of_width(width: usize, rows_max: usize) -> Self {
+        Self { width: width.max(1), rows_max, values: Vec::new(), counted: (0, 0), before: 0 }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -46,7 +49,7 @@ impl Rows {
 
     /// Rows that one statement takes, as far as their number goes.
     fn per_statement(&self) -> usize {
-        ROWS_PER_STATEMENT.min(PLACEHOLDERS_MAX / self.width).max(1)
+        self.rows_max.min(PLACEHOLDERS_MAX / self.width).max(1)
     }
 
     /// Whether they fill a statement, by their number or by their bytes; asked after each row. A statement of fewer costs the way to the
@@ -63,7 +66,8 @@ impl Rows {
         let (before, room) = (self.before, Vec::with_capacity(self.values.len()));
         self.before += self.len() as u64;
         self.counted = (0, 0);
-        Self { width: self.width, values: std::mem::replace(&mut self.values, room), counted: (0, 0), before }
+        let values = std::mem::replace(&mut self.values, room);
+        Self { width: self.width, rows_max: self.rows_max, values, counted: (0, 0), before }
     }
 }
 
@@ -150,7 +154,7 @@ mod tests {
     use super::*;
 
     fn rows(width: usize, sizes: &[usize]) -> Rows {
-        let mut rows = Rows::of_width(width);
+        let mut rows = Rows::of_width(width, ROWS_PER_STATEMENT);
         for size in sizes {
             rows.values.push(Value::Bytes(vec![0; *size]));
             rows.values.extend(vec![Value::NULL; width - 1]);

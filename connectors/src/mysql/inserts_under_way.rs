@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tidegate_engine::io::SharedIo;
+use tidegate_state::fault_point;
 use tokio::sync::{mpsc, oneshot};
 
 use super::insert::{Rows, insert};
@@ -97,11 +98,15 @@ impl Task {
         let given_up = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&given_up);
         let run = async move {
-            let mut done = Ok(());
+            let (mut done, mut sent) = (Ok(()), 0_u64);
             while let Some(Insert { spec, table, plainly, rows }) = waiting.recv().await {
                 if flag.load(Ordering::Acquire) {
                     break;
                 }
+                if sent > 0 {
+                    fault_point!("mysql.insert.between");
+                }
+                sent += 1;
                 // For this statement only: a session that waits for rows has its keeper.
                 let mut connection = session.lock().await;
                 done = insert(&mut connection, &spec, &table, plainly, rows).await;

@@ -86,7 +86,7 @@ impl<T: Clone + Send + 'static> Writer for PlainMysqlWriter<T> {
 
     async fn write(&mut self, batch: Batch<T>) -> Result<(), ConnectorError> {
         let spec = self.target.spec.clone();
-        let mut rows = Rows::of_width(spec.columns.len());
+        let mut rows = Rows::of_width(spec.columns.len(), self.target.batches.rows);
         for record in &batch.values {
             self.encoder.encode(record, &mut rows.values)?;
         }

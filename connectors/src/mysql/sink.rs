@@ -4,13 +4,16 @@
 //! on the I/O side.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_engine::api::{
     ConnectorError, PreflightContext, PreflightResult, TwoPhaseContext, TwoPhaseSink,
 };
 
 use super::columns::Columns;
+use super::insert::ROWS_PER_STATEMENT;
 use super::prepared_sessions::PreparedSessions;
+use super::refusal::TableRefusal;
 use super::table::TableSpec;
 use super::xa_committer::XaCommitter;
 use super::xa_writer::{XaBranch, XaWriter};
@@ -46,14 +49,25 @@ pub struct MysqlSink<T> {
     url: Result<MysqlUrl, MysqlUrlError>,
     columns: Columns<T>,
     spec: TableSpec,
+    batches: Batches,
     prepared: PreparedSessions,
+}
+
+/// How rows are sent within a transaction; its boundary is the checkpoint's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Batches {
+    /// Rows of a statement.
+    pub(crate) rows: usize,
+    /// A row waits for its statement so long at most; `None`: until the checkpoint.
+    pub(crate) interval: Option<Duration>,
 }
 
 impl<T> MysqlSink<T> {
     /// Appends to `table` at `url` (`mysql://user:password@host:port/database`). A bad address is told when the job is checked.
     pub fn table(url: impl IntoMysqlUrl, table: &str) -> Self {
         let (columns, spec) = (Columns::new(), TableSpec::new(table));
-        Self { url: url.into_mysql_url(), columns, spec, prepared: PreparedSessions::default() }
+        let batches = Batches { rows: ROWS_PER_STATEMENT, interval: None };
+        Self { url: url.into_mysql_url(), columns, spec, batches, prepared: PreparedSessions::default() }
     }
 
     column_methods!(IntoMysqlValue);
@@ -71,6 +85,22 @@ impl<T> MysqlSink<T> {
     #[must_use]
     pub fn add_by(mut self, key: impl KeyColumns) -> Self {
         self.spec.mode = MergeMode::Add { by: key.into_names() };
+        self
+    }
+
+    /// Sends a statement when so many rows wait; 1,000 if not set, and fewer where they would not fit a packet. It is a step inside the
+    /// transaction: what the checkpoint closes becomes visible together, however many statements it took.
+    #[must_use]
+    pub fn batch_rows(mut self, rows: usize) -> Self {
+        self.batches.rows = rows;
+        self
+    }
+
+    /// Sends a statement when a row has waited so long; if not set, rows wait until there are enough, or the checkpoint comes. With long
+    /// checkpoint intervals and few rows it leaves less to do at the barrier.
+    #[must_use]
+    pub fn flush_interval(mut self, interval: Duration) -> Self {
+        self.batches.interval = Some(interval);
         self
     }
 
@@ -103,12 +133,18 @@ impl<T> MysqlSink<T> {
     /// The server, and the table, if the settings can work at all.
     pub(crate) fn target(&self) -> Result<Target, MysqlError> {
         let url = self.url.clone()?;
-        self.spec.check().map_err(|refusal| MysqlError::Refused {
-            table: self.spec.name.clone(),
-            server: url.place(),
-            refusal,
-        })?;
-        Ok(Target { url, spec: Arc::new(self.spec.clone()), prepared: self.prepared.clone() })
+        let refused =
+            |refusal| MysqlError::Refused { table: self.spec.name.clone(), server: url.place(), refusal };
+        self.spec.check().map_err(refused)?;
+        let zeros = [
+            ("batch_rows", self.batches.rows == 0),
+            ("flush_interval", self.batches.interval.is_some_and(|i| i.is_zero())),
+        ];
+        if let Some((setting, _)) = zeros.into_iter().find(|(_, is_zero)| *is_zero) {
+            return Err(refused(TableRefusal::ZeroLimit { setting }));
+        }
+        let (spec, prepared) = (Arc::new(self.spec.clone()), self.prepared.clone());
+        Ok(Target { url, spec, batches: self.batches, prepared })
     }
 }
 
@@ -118,6 +154,7 @@ impl<T> Clone for MysqlSink<T> {
             url: self.url.clone(),
             columns: self.columns.clone(),
             spec: self.spec.clone(),
+            batches: self.batches,
             prepared: self.prepared.clone(),
         }
     }
@@ -128,6 +165,7 @@ impl<T> Clone for MysqlSink<T> {
 pub(crate) struct Target {
     pub(crate) url: MysqlUrl,
     pub(crate) spec: Arc<TableSpec>,
+    pub(crate) batches: Batches,
     /// Of the XA sink: sessions that still hold their branches.
     pub(crate) prepared: PreparedSessions,
 }

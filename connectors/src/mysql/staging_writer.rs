@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use tidegate_engine::api::{ConnectorError, TwoPhaseContext, TwoPhaseWriter};
+use tidegate_engine::clock::Moment;
 use tidegate_engine::element::Batch;
 use tidegate_engine::operator::TransactionName;
 use tidegate_state::{StateType, fault_point};
@@ -54,8 +55,9 @@ struct OpenTable {
 
 impl<T> StagingWriter<T> {
     pub(crate) fn new(target: Target, columns: Columns<T>, context: TwoPhaseContext) -> Self {
-        let held =
-            HeldRows::new(&target, columns, format!("staging rows for the table {}", target.spec.name));
+        let (clock, doing) =
+            (context.connector.clock.clone(), format!("staging rows for the table {}", target.spec.name));
+        let held = HeldRows::new(&target, columns, clock, doing);
         let under_way = InsertsUnderWay::none(held.at().clone());
         Self { target, context, held, under_way, session: None, checks: None, open: None }
     }
@@ -151,6 +153,16 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for StagingWriter<T> {
         self.held.done();
         let open = self.open.take();
         Ok(open.and_then(|open| open.table.map(|table| StagedTable { table, rows: open.rows })))
+    }
+
+    fn due(&self) -> Option<Moment> {
+        self.held.due()
+    }
+
+    async fn on_due(&mut self) -> Result<(), ConnectorError> {
+        self.held.refuse_broken()?;
+        let rows = self.held.take();
+        Ok(self.send(rows).await?)
     }
 
     async fn discard(&mut self) -> Result<(), ConnectorError> {

@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use tidegate_engine::api::{ConnectorError, TwoPhaseContext, TwoPhaseWriter};
+use tidegate_engine::clock::Moment;
 use tidegate_engine::element::Batch;
 use tidegate_engine::ids::CheckpointId;
 use tidegate_engine::operator::TransactionName;
@@ -57,8 +58,9 @@ struct OpenBranch {
 
 impl<T> XaWriter<T> {
     pub(crate) fn new(target: Target, columns: Columns<T>, context: TwoPhaseContext) -> Self {
-        let held =
-            HeldRows::new(&target, columns, format!("writing rows into the table {}", target.spec.name));
+        let (clock, doing) =
+            (context.connector.clock.clone(), format!("writing rows into the table {}", target.spec.name));
+        let held = HeldRows::new(&target, columns, clock, doing);
         let under_way = InsertsUnderWay::none(held.at().clone());
         Self { target, context, held, under_way, session: None, open: None, closing: CheckpointId(0) }
     }
@@ -147,6 +149,16 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for XaWriter<T> {
         self.send(rows).await?;
         let Some(open) = self.open.take() else { return Ok(None) };
         Ok(Some(self.prepare_branch(open).await?))
+    }
+
+    fn due(&self) -> Option<Moment> {
+        self.held.due()
+    }
+
+    async fn on_due(&mut self) -> Result<(), ConnectorError> {
+        self.held.refuse_broken()?;
+        let rows = self.held.take();
+        Ok(self.send(rows).await?)
     }
 
     async fn discard(&mut self) -> Result<(), ConnectorError> {

@@ -190,6 +190,20 @@ pub trait TwoPhaseWriter: Send + 'static {
     /// The driver fails the subtask, since the records are no longer held.
     fn prepare(&mut self) -> impl Future<Output = Result<Option<Self::Committable>, ConnectorError>> + Send;
 
+    /// When [`on_due`](Self::on_due) shall be called although no batch comes, by the context's clock; asked after every call. A writer
+    /// that holds rows back puts them into the open transaction then.
+    fn due(&self) -> Option<Moment> {
+        None
+    }
+
+    /// That moment has come.
+    ///
+    /// # Errors
+    /// As of [`write`](Self::write).
+    fn on_due(&mut self) -> impl Future<Output = Result<(), ConnectorError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     /// Throws the open, unprepared transaction away: orderly cancel only.
     fn discard(&mut self) -> impl Future<Output = Result<(), ConnectorError>> + Send;
 }

@@ -16,6 +16,7 @@ pub mod inline_sink;
 pub mod keyed_process;
 pub mod listed_transaction;
 pub mod map;
+mod next_command;
 pub mod pipe;
 pub mod plain_sink;
 pub mod process_function;

@@ -5,20 +5,18 @@
 //! Does not own: the connector. Runs on: the slot's thread; the writer runs on [`crate::io::Io`].
 
 use std::collections::VecDeque;
-use std::pin::pin;
 use std::sync::Arc;
 
-use futures::future::{Either, select};
 use tidegate_state::fault_point;
 use tokio::sync::mpsc;
 
+use super::next_command::{Next, next};
 use super::sink_io::{COMMANDS_MAX, EVENTS_MAX};
 use super::{AnyStage, Flow, OperatorPart, Stage, StageContext, StageControl, StageElement, StageStatus};
 use crate::api::{ConnectorContext, ConnectorError, Sink, Writer};
-use crate::clock::{Moment, SharedClock};
 use crate::element::{Batch, CheckpointBarrier};
 use crate::ids::{CheckpointId, OperatorUid};
-use crate::io::{SharedIo, Waker, unpanicked};
+use crate::io::unpanicked;
 use crate::taskworker::mail::TaskFailure;
 
 enum Command<T> {
@@ -86,29 +84,6 @@ impl<S: Sink> PlainSinkStage<S> {
     }
 }
 
-/// What a writer's future does next.
-enum Next<T> {
-    Command(Command<T>),
-    /// The writer wanted to be called now.
-    Due,
-    /// The slot went away.
-    Gone,
-}
-
-/// Waits for the next command, or until the writer is due. A slot that is never silent does not keep the writer waiting.
-async fn next<T>(commands: &mut mpsc::Receiver<Command<T>>, due: Option<Moment>, seams: &Seams) -> Next<T> {
-    let of = |command: Option<Command<T>>| command.map_or(Next::Gone, Next::Command);
-    let Some(due) = due else { return of(commands.recv().await) };
-    let left = due.saturating_sub(seams.clock.now());
-    if left.is_zero() {
-        return Next::Due;
-    }
-    match select(pin!(commands.recv()), seams.io.sleep(left)).await {
-        Either::Left((command, _)) => of(command),
-        Either::Right(_) => Next::Due,
-    }
-}
-
 async fn run<S: Sink>(
     sink: S,
     context: ConnectorContext,
@@ -116,39 +91,27 @@ async fn run<S: Sink>(
     commands: mpsc::Receiver<Command<S::Record>>,
     events: mpsc::Sender<Event>,
 ) {
-    let seams = Seams {
-        clock: Arc::clone(&context.clock),
-        io: Arc::clone(&context.io),
-        waker: Arc::clone(&context.waker),
-    };
     let work = async {
-        let opening = sink.open(context, subtask);
+        let opening = sink.open(context.clone(), subtask);
         drop(sink);
-        write_loop(opening.await?, &seams, commands, &events).await
+        write_loop(opening.await?, &context, commands, &events).await
     };
     let ended = unpanicked(work).await.unwrap_or_else(|panic| Err(ConnectorError::transient(panic)));
     if let Err(error) = ended {
         let _ = events.send(Event::Failed(error)).await;
-        seams.waker.wake();
+        context.waker.wake();
     }
-}
-
-/// What the writer's future needs of its surroundings.
-struct Seams {
-    clock: SharedClock,
-    io: SharedIo,
-    waker: Waker,
 }
 
 /// Until the slot goes away or the writer fails.
 async fn write_loop<W: Writer>(
     mut writer: W,
-    seams: &Seams,
+    context: &ConnectorContext,
     mut commands: mpsc::Receiver<Command<W::Record>>,
     events: &mpsc::Sender<Event>,
 ) -> Result<(), ConnectorError> {
     loop {
-        let command = match next(&mut commands, writer.due(), seams).await {
+        let command = match next(&mut commands, writer.due(), context).await {
             Next::Command(command) => command,
             Next::Due => {
                 writer.on_due().await?;
@@ -156,7 +119,7 @@ async fn write_loop<W: Writer>(
             }
             Next::Gone => return Ok(()),
         };
-        seams.waker.wake();
+        context.waker.wake();
         match command {
             Command::Write(batch) => {
                 fault_point!("sink.write.before");
@@ -168,7 +131,7 @@ async fn write_loop<W: Writer>(
                 if events.send(Event::Flushed(id)).await.is_err() {
                     return Ok(());
                 }
-                seams.waker.wake();
+                context.waker.wake();
             }
         }
     }

@@ -10,6 +10,7 @@ use tidegate_state::fault_point;
 use tokio::sync::mpsc;
 
 use super::commit_driver::{owned, to_roll_back};
+use super::next_command::{Next, next};
 use super::transaction::{CommitOutcome, TransactionName};
 use crate::api::{
     Committer, ConnectorContext, ConnectorError, Prepared, SourcePosition, TwoPhaseContext, TwoPhaseSink,
@@ -161,7 +162,15 @@ async fn write_loop<S: TwoPhaseSink>(
     let opening = sink.open_writer(events.context.clone());
     drop(sink);
     let mut writer = opening.await?;
-    while let Some(command) = commands.recv().await {
+    loop {
+        let command = match next(commands, writer.due(), &events.context.connector).await {
+            Next::Command(command) => command,
+            Next::Due => {
+                writer.on_due().await?;
+                continue;
+            }
+            Next::Gone => return Ok(()),
+        };
         // A place for another command is free again.
         events.context.connector.waker.wake();
         match command {
@@ -186,7 +195,6 @@ async fn write_loop<S: TwoPhaseSink>(
             }
         }
     }
-    Ok(())
 }
 
 /// Recovers, then runs the committer until the slot goes away or the connector fails.

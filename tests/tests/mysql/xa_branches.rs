@@ -1,12 +1,16 @@
 //! The life of a branch.
 
+use std::time::Duration;
+
 use tidegate::connectors::mysql::{ServerKind, ledger_entries};
 use tidegate::engine::api::{Committer, TwoPhaseSink, TwoPhaseWriter};
 use tidegate::engine::element::Batch;
 use tidegate::engine::ids::CheckpointId;
 use tidegate::engine::operator::CommitOutcome;
 
-use super::scene::{Pair, on_both, settle};
+use tidegate_jobs::services::ServiceKind;
+
+use super::scene::{Pair, Scene, on, on_both, settle};
 
 #[test]
 fn rows_are_seen_with_the_commit_and_not_before_and_the_ledger_says_so() {
@@ -199,5 +203,54 @@ fn whoever_waits_for_a_row_is_told_who_holds_it() {
             ServerKind::MySql => assert!(said.contains("/1.sink.0.0.1"), "{said}"),
         }
         settle(&scene, &mut scene.committer(&sink, 2).await, &held).await;
+    });
+}
+
+/// Rows that are in the table, committed or not, once there are as many.
+async fn rows_on_the_server(scene: &Scene, expected: u64) {
+    let mut connection = scene.connect().await;
+    connection.run("looking", "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED").await.unwrap();
+    for _ in 0..2_000 {
+        let rows = connection.rows("looking", "SELECT COUNT(*) FROM t", Vec::new()).await.unwrap();
+        let (count,): (u64,) = mysql_async::from_row(rows.into_iter().next().unwrap());
+        if count == expected {
+            return connection.close().await;
+        }
+        assert!(count < expected, "{count} rows of {expected}");
+        scene.io.sleep(Duration::from_millis(5)).await;
+    }
+    panic!("never {expected} rows");
+}
+
+#[test]
+fn batches_by_number_and_by_time_are_steps_inside_the_branch() {
+    on_both(async |scene| {
+        scene.table().await;
+        let sink = scene.sink("t").batch_rows(10).flush_interval(Duration::from_millis(50));
+        let mut writer = scene.writer(&sink, 1).await;
+        assert_eq!(writer.due(), None);
+        let rows: Vec<Pair> = (0..25).map(|n| (n, 1)).collect();
+        writer.write(&scene.name(0, 1), Batch::of(rows)).await.unwrap();
+        // Two statements of ten went out; five rows wait.
+        rows_on_the_server(&scene, 20).await;
+        assert!(writer.due().is_some());
+        writer.on_due().await.unwrap();
+        rows_on_the_server(&scene, 25).await;
+        assert_eq!((writer.due(), scene.rows("t").await.len()), (None, 0));
+        let item = scene.prepare(&mut writer, &scene.name(0, 1), &[(25, 1)]).await;
+        assert_eq!((item.committable.rows, scene.rows("t").await.len()), (26, 0));
+        let mut committer = scene.committer(&sink, 1).await;
+        assert_eq!(settle(&scene, &mut committer, &item).await, CommitOutcome::Committed);
+        assert_eq!(scene.rows("t").await.len(), 26);
+    });
+}
+
+#[test]
+fn a_batch_of_no_rows_or_no_time_is_refused() {
+    on(ServiceKind::MariaDb, async |scene| {
+        for sink in [scene.sink("t").batch_rows(0), scene.sink("t").flush_interval(Duration::ZERO)] {
+            let said = sink.validate().unwrap_err().full_text();
+            assert!(said.contains("batch_rows") || said.contains("flush_interval"), "{said}");
+        }
     });
 }

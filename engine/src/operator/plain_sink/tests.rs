@@ -1,10 +1,12 @@
 //! A writer that holds rows back is called when it is due, whether or not batches come.
 
+use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use super::*;
-use crate::clock::{Clock, ManualClock};
+use crate::api::ClaimWatch;
+use crate::clock::{Clock, ManualClock, Moment};
 use crate::io::{BoxFuture, Io, NoWake, SpawnedIo};
 
 const HELD: Duration = Duration::from_millis(100);
@@ -74,14 +76,19 @@ fn run_over(batches: usize, until: impl Fn(&[(Moment, usize)]) -> bool) -> Vec<(
     let clock = ManualClock::shared();
     let let_go = Arc::new(Mutex::new(Vec::new()));
     let writer = Holding { clock: Arc::clone(&clock), let_go: Arc::clone(&let_go), held: 0, due: None };
-    let seams =
-        Seams { clock: Arc::clone(&clock) as _, io: Arc::new(QuickIo(clock)), waker: Arc::new(NoWake) };
+    let context = ConnectorContext {
+        clock: Arc::clone(&clock) as _,
+        io: Arc::new(QuickIo(clock)),
+        waker: Arc::new(NoWake),
+        checkpoint_timeout: Duration::from_secs(60),
+        claim: ClaimWatch::unclaimed(),
+    };
     let (commands, commands_rx) = mpsc::channel(batches.max(1));
     let (events, _events_rx) = mpsc::channel(EVENTS_MAX);
     for _ in 0..batches {
         commands.try_send(Command::Write(Batch::of(vec![1, 2]))).unwrap();
     }
-    let mut writing = pin!(write_loop(writer, &seams, commands_rx, &events));
+    let mut writing = pin!(write_loop(writer, &context, commands_rx, &events));
     let mut commands = Some(commands);
     for _ in 0..100 {
         let polled = futures::FutureExt::now_or_never(writing.as_mut());

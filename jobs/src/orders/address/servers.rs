@@ -13,8 +13,7 @@ use std::str::FromStr;
 use super::AddressError;
 
 const KAFKA: &str = "kafka://HOST:PORT/TOPIC";
-const MYSQL: &str =
-    "mysql://USER:PASSWORD@HOST:PORT/DATABASE, for a sink with ?mode=xa, staging, upsert or plain";
+const MYSQL: &str = "mysql://USER:PASSWORD@HOST:PORT/DATABASE, for a sink with ?mode=xa, staging, upsert or plain, and &batch_rows=N";
 /// The longest name that Kafka gives a topic.
 const TOPIC_BYTES_MAX: usize = 249;
 
@@ -110,17 +109,25 @@ pub(crate) struct MysqlAddress {
     pub(crate) url: String,
     /// XA where none is given.
     pub(crate) mode: MysqlMode,
+    /// Rows of a statement; the sink's own number where none is given.
+    pub(crate) batch_rows: Option<usize>,
 }
 
 impl MysqlAddress {
     /// As the flag takes it, password included: for the command line of a child.
     pub(crate) fn with_mode(&self) -> String {
-        format!("{}?mode={}", self.url, self.mode.word())
+        let batch_rows = self.batch_rows.map_or_else(String::new, |rows| format!("&batch_rows={rows}"));
+        format!("{}?mode={}{batch_rows}", self.url, self.mode.word())
     }
 
     /// The same database written in another way.
     pub(crate) fn in_mode(&self, mode: MysqlMode) -> Self {
-        Self { url: self.url.clone(), mode }
+        Self { url: self.url.clone(), mode, ..*self }
+    }
+
+    /// The same with so many rows in a statement.
+    pub(crate) fn with_batch_rows(self, rows: usize) -> Self {
+        Self { batch_rows: Some(rows), ..self }
     }
 }
 
@@ -144,14 +151,25 @@ impl FromStr for MysqlAddress {
         if let Some((_, port)) = host.rsplit_once(':') {
             port.parse::<u16>().map_err(|_| wrong(format!("has a port that is none: {port:?}")))?;
         }
-        let mode = match query.map(|query| query.split_once('=')) {
-            None => MysqlMode::Xa,
-            Some(Some(("mode", word))) => MysqlMode::of(word).ok_or_else(|| {
-                wrong(format!("has ?mode={word}, which is none of xa, staging, upsert, plain"))
-            })?,
-            Some(_) => return Err(wrong("has something else than ?mode= behind its database".into())),
-        };
-        Ok(Self { url: format!("mysql://{rest}"), mode })
+        let (mut mode, mut batch_rows) = (MysqlMode::Xa, None);
+        for part in query.iter().flat_map(|query| query.split('&')) {
+            match part.split_once('=') {
+                Some(("mode", word)) => {
+                    mode = MysqlMode::of(word).ok_or_else(|| {
+                        wrong(format!("has ?mode={word}, which is none of xa, staging, upsert, plain"))
+                    })?;
+                }
+                Some(("batch_rows", rows)) => match rows.parse() {
+                    Ok(rows) if rows > 0 => batch_rows = Some(rows),
+                    _ => return Err(wrong(format!("has batch_rows={rows}, which is no number from 1 on"))),
+                },
+                _ => {
+                    let problem = "has something else than ?mode= and batch_rows= behind its database";
+                    return Err(wrong(problem.into()));
+                }
+            }
+        }
+        Ok(Self { url: format!("mysql://{rest}"), mode, batch_rows })
     }
 }
 
@@ -206,6 +224,9 @@ mod tests {
         assert_eq!(address.with_mode(), "mysql://u:s3cret@h:3306/d?mode=staging");
         assert_eq!(address.to_string(), "mysql://h:3306/d");
         assert!(!format!("{address:?}").contains("s3cret"));
+        let small: MysqlAddress = "mysql://u:s3cret@h:3306/d?mode=upsert&batch_rows=5".parse().unwrap();
+        assert_eq!((small.mode, small.batch_rows), (MysqlMode::Upsert, Some(5)));
+        assert_eq!(small.with_mode().parse(), Ok(small));
         let without: MysqlAddress = "mysql://u:p@h/d".parse().unwrap();
         assert_eq!(without.mode, MysqlMode::Xa);
         for (text, problem) in [
@@ -216,6 +237,8 @@ mod tests {
             ("mysql://u:s3cret@h:x/d", "port"),
             ("mysql://u:s3cret@h/d?mode=xx", "mode=xx"),
             ("mysql://u:s3cret@h/d?pool=3", "?mode="),
+            ("mysql://u:s3cret@h/d?mode=xa&batch_rows=0", "batch_rows=0"),
+            ("mysql://u:s3cret@h/d?batch_rows=x", "batch_rows=x"),
         ] {
             let error = text.parse::<MysqlAddress>().unwrap_err().to_string();
             assert!(error.contains(problem) && !error.contains("s3cret"), "{text}: {error}");

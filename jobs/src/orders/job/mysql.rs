@@ -11,6 +11,9 @@ use super::UserTotal;
 use crate::address::servers::{MysqlAddress, MysqlMode};
 use crate::order::Order;
 
+/// Keys that an upsert sink writes together, where the address does not say.
+const UPSERT_ROWS: usize = 1_000;
+
 /// Puts the sinks behind the streams.
 pub(super) fn sinks<ByOrder, ByUser>(
     address: &MysqlAddress,
@@ -22,37 +25,46 @@ pub(super) fn sinks<ByOrder, ByUser>(
     ByOrder: Fn(&Order) -> u64 + Clone + Send + Sync + 'static,
     ByUser: Fn(&Order) -> u64 + Clone + Send + Sync + 'static,
 {
-    let url = address.url.as_str();
-    let event = MysqlSink::table(url, "t_order_event").columns(|_| event_columns());
-    let log = MysqlSink::table(url, "t_order_log").columns(|_| log_columns());
-    let total = MysqlSink::table(url, "t_user_total").columns(|_| total_columns());
+    let event = table(address, "t_order_event", event_columns());
+    let log = table(address, "t_order_log", log_columns());
+    let total = table(address, "t_user_total", total_columns());
+    let stat = table(address, "t_order_stat", added_columns());
     match address.mode {
         MysqlMode::Xa => {
             by_order.sink("order_event_sink", event.overwrite_by("order_id"));
-            by_user.sink("order_stat_sink", order_stat(url).add_by("user_id"));
+            by_user.sink("order_stat_sink", stat.add_by("user_id"));
             totals.sink("user_total_sink", total.overwrite_by("user_id"));
             orders.sink("order_log_sink", log.append());
         }
         MysqlMode::Staging => {
             by_order.sink("order_event_sink", event.overwrite_by("order_id").staging());
-            by_user.sink("order_stat_sink", order_stat(url).add_by("user_id").staging());
+            by_user.sink("order_stat_sink", stat.add_by("user_id").staging());
             totals.sink("user_total_sink", total.overwrite_by("user_id").staging());
             orders.sink("order_log_sink", log.append().staging());
         }
         MysqlMode::Plain => {
             by_order.sink("order_event_sink", event.overwrite_by("order_id").plain());
-            by_user.sink("order_stat_sink", order_stat(url).add_by("user_id").plain());
+            by_user.sink("order_stat_sink", stat.add_by("user_id").plain());
             totals.sink("user_total_sink", total.overwrite_by("user_id").plain());
             orders.sink("order_log_sink", log.append().plain());
         }
         // What is added to cannot be written twice: the sums come from keyed state.
         MysqlMode::Upsert => {
-            let stat = MysqlSink::table(url, "t_order_stat").columns(|_| total_columns());
-            by_order.sink("order_event_sink", event.upsert_by("order_id"));
-            totals.sink("order_stat_sink", stat.upsert_by("user_id"));
-            totals.sink("user_total_sink", total.upsert_by("user_id"));
-            by_order.sink("order_log_sink", log.upsert_by("order_id"));
+            let stat = table(address, "t_order_stat", total_columns());
+            let rows = address.batch_rows.unwrap_or(UPSERT_ROWS);
+            by_order.sink("order_event_sink", event.upsert_by("order_id").batch_rows(rows));
+            totals.sink("order_stat_sink", stat.upsert_by("user_id").batch_rows(rows));
+            totals.sink("user_total_sink", total.upsert_by("user_id").batch_rows(rows));
+            by_order.sink("order_log_sink", log.upsert_by("order_id").batch_rows(rows));
         }
+    }
+}
+
+fn table<T>(address: &MysqlAddress, name: &str, columns: Columns<T>) -> MysqlSink<T> {
+    let sink = MysqlSink::table(address.url.as_str(), name).columns(|_| columns);
+    match address.batch_rows {
+        Some(rows) => sink.batch_rows(rows),
+        None => sink,
     }
 }
 
@@ -67,8 +79,8 @@ fn event_columns() -> Columns<Order> {
 }
 
 /// Each order added to what is there: deliberately not idempotent.
-fn order_stat(url: &str) -> MysqlSink<Order> {
-    MysqlSink::table(url, "t_order_stat")
+fn added_columns() -> Columns<Order> {
+    Columns::new()
         .column("user_id", |order: &Order| order.user_id)
         .column("order_count", |_| 1_i64)
         .column("total_amount_cents", |order| order.amount_cents)

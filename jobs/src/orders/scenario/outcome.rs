@@ -40,6 +40,8 @@ pub(crate) struct Outcome {
     pub(crate) checks: Vec<Check>,
     /// What happened when, with the number of orders.
     pub(crate) timeline: Option<(Timeline, u64)>,
+    /// The same of each of several runs, with its name.
+    pub(crate) timelines: Vec<(String, Timeline, u64)>,
     /// Another drawing, as SVG.
     pub(crate) drawing: Option<String>,
     /// How long it took.

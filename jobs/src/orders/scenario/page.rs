@@ -54,10 +54,18 @@ fn section(outcome: &Outcome) -> String {
         .as_ref()
         .map(|(timeline, orders)| chart(timeline.notes(), *orders))
         .unwrap_or_default();
+    let runs: String = outcome
+        .timelines
+        .iter()
+        .map(|(name, timeline, orders)| {
+            let drawn = chart(timeline.notes(), *orders);
+            format!("<details><summary>{}</summary>{drawn}</details>\n", escaped(name))
+        })
+        .collect();
     let grid = outcome.grid.as_ref().map(Grid::to_html).unwrap_or_default();
     let tables = outcome.verdict.as_ref().map(tables_html).unwrap_or_default();
     format!(
-        "<section><h2 class=\"{verdict}\">{} · {}</h2>\n{drawing}{latencies}\n{}\n{grid}\n{tables}\n{}</section>\n",
+        "<section><h2 class=\"{verdict}\">{} · {}</h2>\n{drawing}{latencies}\n{}\n{grid}\n{runs}{tables}\n{}</section>\n",
         outcome.name,
         escaped(&outcome.title),
         list(&lines),

@@ -17,13 +17,18 @@ use super::stage::{Plan, Set, Stage, TRIES_MAX};
 use crate::address::servers::MysqlMode;
 use crate::attempt::Position;
 
-/// Between which steps, the point, and the pass that strikes; passes of batches are those of a subtask and checkpoint.
+/// Between which steps, the point, and the pass that strikes.
 const PLACES: [(&str, &str, Pass); 4] = [
     ("record in the buffer", "sink.write.before", Pass::Batch(50)),
-    ("batch half written", "sink.write.after", Pass::Batch(70)),
+    ("batch half written", HALF_WRITTEN, Pass::Batch(30)),
     ("batch written, checkpoint not complete", "commit_log.checkpoint.before", Pass::Checkpoint(2)),
     ("checkpoint complete, not committed", "commit_log.checkpoint.after", Pass::Checkpoint(2)),
 ];
+/// Between two statements of a transaction; by upsert, where each is one of its own, behind one of them.
+const HALF_WRITTEN: &str = "mysql.insert.between";
+const HALF_WRITTEN_BY_UPSERT: &str = "mysql.upsert.write.after";
+/// Rows of a statement: a subtask has some fifty in each checkpoint, and is to be struck with a part of them written.
+const BATCH_ROWS: usize = 5;
 const MODES: [MysqlMode; 3] = [MysqlMode::Xa, MysqlMode::Staging, MysqlMode::Upsert];
 /// Orders of a run, of those of the call: there are twelve runs.
 const SHARE: u64 = 3;
@@ -33,7 +38,7 @@ const SINKS: u64 = 4;
 /// Which pass through a point.
 #[derive(Debug, Clone, Copy)]
 enum Pass {
-    /// So many batches of each subtask of each sink.
+    /// So many batches, or statements, of each subtask of each sink.
     Batch(u64),
     /// So many checkpoints.
     Checkpoint(u64),
@@ -71,7 +76,11 @@ pub(crate) fn play(set: &Set<'_>) -> Result<Outcome, ScenarioError> {
             let name = point_name(point);
             let plan = Plan { name, mode, orders, rate: Some((orders / RUN_S).max(1)), has_detail: false };
             // Upsert too needs aligned checkpoints: the sums in keyed state must be exact, only their rows may be written again.
-            let stage = Stage::set(set, plan)?;
+            let stage = Stage::set(set, plan)?.with_batch_rows(BATCH_ROWS);
+            let point = match (point, mode) {
+                (HALF_WRITTEN, MysqlMode::Upsert) => HALF_WRITTEN_BY_UPSERT,
+                _ => point,
+            };
             let mut notes = Notes::started();
             let nth = pass.nth(set.args.parallelism);
             let (died, at_work) = match pass {
@@ -84,6 +93,7 @@ pub(crate) fn play(set: &Set<'_>) -> Result<Outcome, ScenarioError> {
             let ok = verdict.ok() && left.is_none();
             let what = format!("{place}, by {}", mode.word());
             let counts = at_work && died.newest_checkpoint.is_some();
+            outcome.timelines.push((what.clone(), notes.into_timeline(), orders));
             outcome.check(what, ok && counts, format!("{}; {}", figures(&verdict), left.words()));
             let zeros = if verdict.ok() { "zeros".to_owned() } else { figures(&verdict) };
             grid.row([
@@ -125,7 +135,7 @@ fn die_after_a_checkpoint(
 fn point_name(point: &str) -> &'static str {
     match point {
         "sink.write.before" => "buffer",
-        "sink.write.after" => "half",
+        HALF_WRITTEN => "half",
         "commit_log.checkpoint.before" => "written",
         _ => "complete",
     }

@@ -106,6 +106,13 @@ impl Stage {
         Ok(Self { plan, line, source, tables })
     }
 
+    /// The same with so many rows in a statement.
+    pub(crate) fn with_batch_rows(self, rows: usize) -> Self {
+        let tables = self.tables.with_batch_rows(rows);
+        let line = RunLine { sink: SinkAddress::Mysql(tables.clone()), ..self.line };
+        Self { line, tables, ..self }
+    }
+
     /// What its runs are told.
     pub(crate) fn line(&self) -> &RunLine {
         &self.line

@@ -71,7 +71,11 @@ pub(crate) struct TortureArgs {
     /// A database of a server instead of a file; its tables are made, and must not be there.
     #[arg(long, value_name = "mysql://USER:PASSWORD@HOST:PORT/DATABASE?mode=xa", value_parser = parse_tables)]
     pub(crate) sink: Option<SinkAddress>,
-    /// Remove a topic and tables of these names first.
+    /// A second output beside the sink: every order into a topic, audited with the tables. It is made, and must not have records.
+    #[cfg(feature = "rdkafka")]
+    #[arg(long, value_name = "kafka://HOST:PORT/TOPIC", value_parser = crate::verify::parse_detail)]
+    pub(crate) detail: Option<SinkAddress>,
+    /// Remove topics and tables of these names first.
     #[arg(long)]
     pub(crate) force: bool,
     /// Print one JSON object at the end; what happens meanwhile goes to standard error.
@@ -90,6 +94,10 @@ pub(crate) enum TortureUsage {
         /// The least.
         needed: u32,
     },
+    /// A control group has one output.
+    #[cfg(feature = "rdkafka")]
+    #[error("a control group has one output: leave --detail out")]
+    DetailOfControl,
     /// Its position is a line number.
     #[error("--mode at-most-once cuts files of its own: leave --source out")]
     CutTopic,
@@ -137,6 +145,10 @@ impl TortureArgs {
         if self.mode == TortureMode::AtMostOnce && self.source.is_some() {
             return Err(TortureUsage::CutTopic);
         }
+        #[cfg(feature = "rdkafka")]
+        if self.bad_restart().is_some() && self.detail.is_some() {
+            return Err(TortureUsage::DetailOfControl);
+        }
         #[cfg(feature = "mysql")]
         if let Some(SinkAddress::Mysql(address)) = &self.sink {
             use crate::address::servers::MysqlMode;
@@ -153,6 +165,14 @@ impl TortureArgs {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The second output.
+    pub(crate) fn detail(&self) -> Option<&SinkAddress> {
+        #[cfg(feature = "rdkafka")]
+        return self.detail.as_ref();
+        #[cfg(not(feature = "rdkafka"))]
+        None
     }
 
     /// How the control group restarts, if there is one.

@@ -43,7 +43,7 @@ use crate::ground;
 use crate::import::import_purchases;
 use crate::leftover::Leftover;
 use crate::run_line::RunLine;
-use crate::verify::audit;
+use crate::verify::audit_all;
 use crate::work_folder::WorkFolder;
 use tidegate_jobs::digits::{counted, grouped};
 
@@ -61,6 +61,9 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const SERVER_INTERVAL: Duration = Duration::from_millis(1_500);
 /// Checkpoint intervals in the share of the input that a kill has.
 const INTERVALS_PER_KILL: u64 = 3;
+/// Rows of a statement into a server's table, when the address does not say.
+#[cfg(feature = "mysql")]
+const BATCH_ROWS: usize = 20;
 /// Shares of the input beyond the kills: something must be left behind the last one.
 const SHARES_LEFT: u64 = 4;
 
@@ -74,6 +77,9 @@ pub(crate) fn torture(args: &TortureArgs) -> Result<ExitCode, TortureError> {
     let orders = write_input(args, &folder)?;
     // The tables first: a call that they refuse has filled no topic.
     ground::empty(&sink_of(args, &folder), args.partitions, args.force)?;
+    if let Some(detail) = args.detail() {
+        ground::empty(detail, args.partitions, args.force)?;
+    }
     if let Some(source) = &args.source {
         ground::fill(source, &folder.input(), partitions(args), args.force)?;
     }
@@ -165,7 +171,7 @@ fn tortured(
     display: &Display,
 ) -> Result<Tortured, TortureError> {
     let kills = Campaign::new(line.clone(), orders, share, display).run(strikes)?;
-    let verdict = audit(&line.source, &line.sink)?;
+    let verdict = audit_all(&line.source, &line.sink, line.detail.as_ref())?;
     let left = Leftover::of(&line)?;
     Ok(Tortured { kills, verdict, left, folder: checkpoint_folder::check(&folder.checkpoints())? })
 }
@@ -174,7 +180,7 @@ fn run_line(args: &TortureArgs, folder: &WorkFolder, interval: Duration, rate: u
     RunLine {
         source: args.source.clone().unwrap_or_else(|| SourceAddress::Files(folder.input())),
         sink: sink_of(args, folder),
-        detail: None,
+        detail: args.detail().cloned(),
         checkpoints: Some(folder.checkpoints()),
         interval,
         parallelism: args.parallelism,
@@ -197,7 +203,15 @@ fn settings(args: &TortureArgs, mode: &'static str, every_place: bool) -> Settin
 
 /// The server's database, or a file in the folder.
 fn sink_of(args: &TortureArgs, folder: &WorkFolder) -> SinkAddress {
-    args.sink.clone().unwrap_or_else(|| SinkAddress::Sqlite(folder.database()))
+    match args.sink.clone() {
+        None => SinkAddress::Sqlite(folder.database()),
+        // A transaction of many statements can be struck between two of them.
+        #[cfg(feature = "mysql")]
+        Some(SinkAddress::Mysql(address)) if address.batch_rows.is_none() => {
+            SinkAddress::Mysql(address.with_batch_rows(BATCH_ROWS))
+        }
+        Some(sink) => sink,
+    }
 }
 
 /// Puts the input into the folder and answers the number of orders.

@@ -11,6 +11,8 @@ use tidegate_jobs::random::SplitMix64;
 pub(crate) const SINKS: u64 = 4;
 /// Batches of one subtask of one sink, after which a kill falls at the earliest; on a busy machine they are few and large.
 const BATCHES: u64 = 5;
+/// Statements of a subtask and sink in a little more than a checkpoint interval, at the least.
+const STATEMENTS: u64 = 20;
 /// So many more at the latest, on an idle one about an interval between two checkpoints.
 const BATCHES_MORE: u64 = 15;
 
@@ -72,14 +74,14 @@ impl SinkPoints {
     /// Between two inserts of a batch; between merge and ledger.
     pub(crate) const SQLITE: Self =
         Self { half_batch: "sqlite.insert.between", in_commit: "sqlite.merge.between" };
-    /// The branch has some of its batches and not the next one, as a batch is mostly one statement; the server has committed, and
-    /// nobody has taken note.
+    /// Between two statements of a branch; the server has committed, and nobody has taken note.
     #[cfg(feature = "mysql")]
-    pub(crate) const XA: Self = Self { half_batch: "sink.write.before", in_commit: "mysql.xa.commit.after" };
-    /// The same; between the merge of a staging table and the ledger.
+    pub(crate) const XA: Self =
+        Self { half_batch: "mysql.insert.between", in_commit: "mysql.xa.commit.after" };
+    /// Between two statements into a staging table; between its merge and the ledger.
     #[cfg(feature = "mysql")]
     pub(crate) const STAGING: Self =
-        Self { half_batch: "sink.write.before", in_commit: "mysql.staging.merge.between" };
+        Self { half_batch: "mysql.insert.between", in_commit: "mysql.staging.merge.between" };
 
     /// Those of this sink.
     pub(crate) fn of(sink: &SinkAddress) -> Self {
@@ -114,8 +116,9 @@ impl FaultPass {
         let nth = match place {
             // Passed by each batch.
             Place::Buffered => a_checkpoint * (BATCHES + random.below(BATCHES_MORE)),
-            Place::HalfBatch if point.starts_with("sink.") => {
-                a_checkpoint * (BATCHES + random.below(BATCHES_MORE))
+            // By each statement but the first of a transaction.
+            Place::HalfBatch if point.starts_with("mysql.") => {
+                a_checkpoint * (STATEMENTS + random.below(BATCHES_MORE))
             }
             // Passed once by each transaction.
             Place::HalfBatch | Place::InCommit => a_checkpoint + 1 + random.below(a_checkpoint),

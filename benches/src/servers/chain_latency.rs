@@ -7,7 +7,7 @@
 //!
 //! Owns: producer, reader, the job. Does not own: source and sink. Runs on: the main thread, a producer and a reader.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -172,24 +172,26 @@ struct Parts {
     stored: Samples,
     /// From the entry to the last branch's commit.
     committed: Samples,
-    complete: Option<(CheckpointId, Moment)>,
+    /// Complete, and not yet reported as committed.
+    complete: BTreeMap<CheckpointId, Moment>,
 }
 
 impl Parts {
     fn new() -> Self {
         let (stored, committed) = (Samples::default(), Samples::default());
-        Self { clock: SystemClock::new(), stored, committed, complete: None }
+        Self { clock: SystemClock::new(), stored, committed, complete: BTreeMap::new() }
     }
 
     fn note(&mut self, notice: &ExecutionNotice) {
         match notice {
             ExecutionNotice::Master(MasterNotice::CheckpointCompleted(stats)) => {
                 self.stored.add(stats.end_to_end);
-                self.complete = Some((stats.id, self.clock.now()));
+                self.complete.insert(stats.id, self.clock.now());
             }
             ExecutionNotice::Master(MasterNotice::Committed { up_to }) => {
-                if let Some((_, at)) = self.complete.filter(|(id, _)| id == up_to) {
-                    self.committed.add(self.clock.now().saturating_sub(at));
+                let (later, now) = (self.complete.split_off(&up_to.next()), self.clock.now());
+                for at in std::mem::replace(&mut self.complete, later).into_values() {
+                    self.committed.add(now.saturating_sub(at));
                 }
             }
             _ => {}

@@ -37,6 +37,7 @@ pub(crate) struct MysqlSinkOptions {
 
 const GROUP: &str = "one subtask, rows of a hundred bytes";
 const BY_HAND: &str = "multi-row inserts by hand";
+const XA_BY_HAND: &str = "the same in XA branches by hand";
 const XA: &str = "tidegate XA sink";
 const STAGING: &str = "tidegate staging sink";
 const PLAIN: &str = "tidegate plain sink";
@@ -53,7 +54,10 @@ pub(crate) fn run(options: &MysqlSinkOptions) -> Result<Outcome, BenchError> {
     let (load, every) = (machine_load(), Duration::from_millis(options.commit_interval_ms));
     let table = &table;
     let candidates = vec![
-        Candidate::new(GROUP, BY_HAND, move |records| by_hand(table, every, records)),
+        Candidate::new(GROUP, BY_HAND, move |records| by_hand(table, every, records, Commits::Plainly)),
+        Candidate::new(GROUP, XA_BY_HAND, move |records| {
+            by_hand(table, every, records, Commits::InTwoPhases)
+        }),
         Candidate::new(GROUP, XA, move |records| job(table, XA, every, records)),
         Candidate::new(GROUP, STAGING, move |records| job(table, STAGING, every, records)),
         Candidate::new(GROUP, PLAIN, move |records| job(table, PLAIN, every, records)),
@@ -68,7 +72,8 @@ pub(crate) fn run(options: &MysqlSinkOptions) -> Result<Outcome, BenchError> {
         let rate = |name: &str| outcome.median(GROUP, name, Run::rate);
         ratio(rate(name), rate(BY_HAND))
     };
-    let (xa, staging, plain) = (over(XA), over(STAGING), over(PLAIN));
+    let (xa_by_hand, xa, staging, plain) = (over(XA_BY_HAND), over(XA), over(STAGING), over(PLAIN));
+    outcome.figure("XA by hand over by hand", xa_by_hand);
     outcome.figure("staging over by hand", staging);
     outcome.figure("plain over by hand", plain);
     outcome.figure("xa over by hand", xa);
@@ -102,13 +107,37 @@ fn job(table: &Table, candidate: &'static str, every: Duration, records: u64) ->
     Ok(run)
 }
 
-fn by_hand(table: &Table, every: Duration, records: u64) -> Result<Run, BenchError> {
+/// How a loop by hand commits.
+#[derive(Clone, Copy)]
+enum Commits {
+    Plainly,
+    /// `XA PREPARE`, then `XA COMMIT`, on the same session: what the protocol costs, without anything of ours.
+    InTwoPhases,
+}
+
+impl Commits {
+    fn begin(self) -> &'static str {
+        match self {
+            Self::Plainly => "START TRANSACTION",
+            Self::InTwoPhases => "XA START 'by-hand'",
+        }
+    }
+
+    fn end(self) -> &'static [&'static str] {
+        match self {
+            Self::Plainly => &["COMMIT"],
+            Self::InTwoPhases => &["XA END 'by-hand'", "XA PREPARE 'by-hand'", "XA COMMIT 'by-hand'"],
+        }
+    }
+}
+
+fn by_hand(table: &Table, every: Duration, records: u64, commits: Commits) -> Result<Run, BenchError> {
     table.empty()?;
     let watch = Stopwatch::start();
     block_on(async {
         let failed = mysql("inserting by hand");
         let mut conn = connect(&table.url).await?;
-        conn.query_drop("START TRANSACTION").await.map_err(&failed)?;
+        conn.query_drop(commits.begin()).await.map_err(&failed)?;
         let mut committed_at = watch.elapsed();
         let mut first = 0;
         while first < records {
@@ -117,12 +146,16 @@ fn by_hand(table: &Table, every: Duration, records: u64) -> Result<Run, BenchErr
             conn.exec_drop(statement, Params::Positional(values)).await.map_err(&failed)?;
             first += rows;
             if watch.elapsed() - committed_at >= every {
-                conn.query_drop("COMMIT").await.map_err(&failed)?;
-                conn.query_drop("START TRANSACTION").await.map_err(&failed)?;
+                for statement in commits.end() {
+                    conn.query_drop(*statement).await.map_err(&failed)?;
+                }
+                conn.query_drop(commits.begin()).await.map_err(&failed)?;
                 committed_at = watch.elapsed();
             }
         }
-        conn.query_drop("COMMIT").await.map_err(&failed)?;
+        for statement in commits.end() {
+            conn.query_drop(*statement).await.map_err(&failed)?;
+        }
         conn.disconnect().await.map_err(&failed)
     })??;
     Ok(watch.stop(records))

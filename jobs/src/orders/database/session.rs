@@ -14,6 +14,8 @@ use crate::address::servers::MysqlAddress;
 
 /// An answer that takes longer does not come.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A server that lets nobody in within this time is away: as long as `tidegate xa` and the sinks wait.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What can go wrong with a database.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +48,16 @@ pub(crate) enum DatabaseError {
         /// Why not.
         #[source]
         source: mysql_async::Error,
+    },
+    /// No connection came about in time.
+    #[error(
+        "connecting to {place} had no answer for {waited_ms} ms\n  help: is the server overloaded or stopped, or does a firewall drop packets?"
+    )]
+    ConnectTimeout {
+        /// Server and database.
+        place: String,
+        /// How long.
+        waited_ms: u128,
     },
     /// A statement failed.
     #[error("{place} does not {what}")]
@@ -112,14 +124,21 @@ impl Session {
             .map_err(|source| DatabaseError::Runtime { place: place.clone(), source })?;
         let options = Opts::from_url(&address.url)
             .map_err(|source| DatabaseError::Address { place: place.clone(), source })?;
-        let connected = runtime.block_on(async { tokio::time::timeout(PATIENCE, Conn::new(options)).await });
+        let connected = runtime.block_on(async { tokio::time::timeout(patience, Conn::new(options)).await });
         let connection = connected
-            .map_err(|_| DatabaseError::Silent { place: place.clone(), what: "let us in" })?
+            .map_err(|_| DatabaseError::ConnectTimeout {
+                place: place.clone(),
+                waited_ms: patience.as_millis(),
+            })?
             .map_err(|source| DatabaseError::Connect { place: place.clone(), source })?;
         Ok(Self { runtime, connection, place })
     }
 
     /// Server and database, for people.
+        Self::open_within(address, CONNECT_PATIENCE)
+    }
+
+    fn open_within(address: &MysqlAddress, patience: Duration) -> Result<Self, DatabaseError> {
     pub(crate) fn place(&self) -> &str {
         &self.place
     }
@@ -172,5 +191,20 @@ impl Session {
         let mut number = None;
         self.each_row(what, sql, |mut row| number = row.take_opt(0).and_then(Result::ok))?;
         Ok(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_takes_a_connection_and_says_nothing_is_given_up() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("mysql://u:s3cret@{}/d", silent.local_addr().unwrap()).parse().unwrap();
+        let error = Session::open_within(&address, Duration::from_millis(20)).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("had no answer for 20 ms") && said.contains("/d"), "{said}");
+        assert!(said.contains("help: ") && !said.contains("s3cret"), "{said}");
     }
 }

@@ -3,6 +3,8 @@
 //! Owns: that a topic with records in it is not written to a second time by mistake. Does not own: the records.
 //! Runs on: the calling thread, which waits; the client has threads of its own.
 
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
@@ -19,6 +21,8 @@ use crate::address::servers::KafkaAddress;
 
 /// An answer that takes longer does not come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// A broker that takes no connection, or says nothing on it, within this time is away.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// Between two looks at something that takes its time.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -31,11 +35,33 @@ pub(crate) fn client(bootstrap: &str) -> ClientConfig {
     config
 }
 
-/// A consumer that belongs to no group's members and commits nothing.
+/// Whether anybody listens at one of the addresses. librdkafka would try for as long as it is waited for, and then not say why.
+fn reach(bootstrap: &str) -> Result<(), TopicError> {
+    let mut refused = io::Error::new(io::ErrorKind::AddrNotAvailable, "no address has this name");
+    for server in bootstrap.split(',') {
+        let addresses = match server.to_socket_addrs() {
+            Ok(addresses) => addresses,
+            Err(error) => {
+                refused = error;
+                continue;
+            }
+        };
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, CONNECT_PATIENCE) {
+                Ok(_) => return Ok(()),
+                Err(error) => refused = error,
+            }
+        }
+    }
+    Err(TopicError::Unreachable { bootstrap: bootstrap.to_owned(), source: refused })
+}
+
+/// A consumer that belongs to no group's members and commits nothing, of a cluster that can be reached.
 ///
 /// # Errors
-/// [`TopicError::Client`].
+/// [`TopicError::Client`], [`TopicError::Unreachable`].
 pub(crate) fn consumer(bootstrap: &str) -> Result<BaseConsumer, TopicError> {
+    reach(bootstrap)?;
     client(bootstrap)
         .set("group.id", "tidegate-orders-audit")
         .set("enable.auto.commit", "false")
@@ -56,7 +82,7 @@ pub(crate) fn partitions(
 ) -> Result<Option<usize>, TopicError> {
     let action = "look at";
     let metadata = consumer
-        .fetch_metadata(Some(&address.topic), PATIENCE)
+        .fetch_metadata(Some(&address.topic), CONNECT_PATIENCE)
         .map_err(|source| TopicError::Refused { action, address: address.clone(), source })?;
     let Some(topic) = metadata.topics().first() else { return Ok(None) };
     match topic.error().map(RDKafkaErrorCode::from) {
@@ -233,6 +259,14 @@ impl Admin {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_nobody_listens_the_reason_is_told_at_once() {
+        let error = consumer("127.0.0.1:1").map(drop).unwrap_err();
+        let said = tidegate::error_text(&error);
+        assert!(said.contains("127.0.0.1:1") && said.contains("help: "), "{said}");
+        assert!(said.contains("Connection refused"), "{said}");
+    }
 
     #[test]
     fn a_partition_can_be_written_to_when_it_has_a_leader_and_no_error() {

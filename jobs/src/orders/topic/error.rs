@@ -24,6 +24,17 @@ pub(crate) enum TopicError {
     /// No thread for the client.
     #[error("cannot speak to Kafka: no thread for it can be had")]
     Runtime(#[source] std::io::Error),
+    /// Nobody listens there.
+    #[error(
+        "connecting to {bootstrap} failed\n  help: is a Kafka broker running there, and may this host reach it?"
+    )]
+    Unreachable {
+        /// The cluster.
+        bootstrap: String,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
     /// The cluster is away or refuses.
     #[error("cannot {action} {address}\n  help: check that the broker runs and the topic is the one meant")]
     Refused {

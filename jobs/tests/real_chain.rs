@@ -99,6 +99,30 @@ fn is_all_zeros(audit: &Value) {
 }
 
 #[test]
+fn tables_that_a_prepared_branch_holds_are_not_dropped_and_the_branch_is_told() {
+    let chain = Chain::new("held");
+    let mysql = format!("--mysql={}", chain.url);
+    let tables = || chain.orders(&["tables", &mysql, "--force"]);
+    assert!(tables().status.success());
+    let xid = format!("'tidegate.held','{}'", std::process::id());
+    let (start, end) = (format!("XA START {xid}"), format!("XA END {xid}"));
+    let prepare = format!("XA PREPARE {xid}");
+    // Its session is gone with the call.
+    sql(&chain.url, &[&start, "INSERT INTO t_order_stat VALUES (1, 1, 1)", &end, &prepare]).unwrap();
+    let refused = tables();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    // Before the assertions: a test that fails leaves no lock.
+    let rolled_back = sql(&chain.url, &[&format!("XA ROLLBACK {xid}")]);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("t_order_stat") && said.contains("tidegate xa rollback"), "{said}");
+    rolled_back.unwrap();
+    for table in ["t_order_event", "t_order_log", "t_order_stat", "t_user_total"] {
+        sql(&chain.url, &[&format!("SELECT 1 FROM {table}")]).unwrap();
+    }
+    assert!(tables().status.success());
+}
+
+#[test]
 fn without_a_fault_tables_and_detail_topic_are_what_the_topic_asks_for() {
     let chain = Chain::new("a");
     let outcome = chain.scenario("a", &["--orders=3000", "--users=50"]);

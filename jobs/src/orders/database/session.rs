@@ -78,6 +78,21 @@ pub(crate) enum DatabaseError {
         /// What was tried.
         what: &'static str,
     },
+    /// A table that somebody holds.
+    #[error(
+        "{place}: the table {table} cannot be dropped, somebody holds it or rows of it; nothing was dropped\n  help: cancel the job that \
+         writes there; what a dead one left is shown by `tidegate xa list ADDRESS`, and thrown away by `tidegate xa rollback ADDRESS --all \
+         --yes`, with ADDRESS = mysql://USER:PASSWORD@HOST:PORT/DATABASE"
+    )]
+    TableHeld {
+        /// Server and database.
+        place: String,
+        /// Its name.
+        table: &'static str,
+        /// The server's word.
+        #[source]
+        source: mysql_async::Error,
+    },
     /// A table is there already.
     #[error(
         "{place} has a table {table} already, with {rows} rows\n  help: give another database, or --force to drop the tables of orders"
@@ -117,6 +132,10 @@ impl Session {
     /// # Errors
     /// [`DatabaseError`].
     pub(crate) fn open(address: &MysqlAddress) -> Result<Self, DatabaseError> {
+        Self::open_within(address, CONNECT_PATIENCE)
+    }
+
+    fn open_within(address: &MysqlAddress, patience: Duration) -> Result<Self, DatabaseError> {
         let place = address.to_string();
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -135,10 +154,6 @@ impl Session {
     }
 
     /// Server and database, for people.
-        Self::open_within(address, CONNECT_PATIENCE)
-    }
-
-    fn open_within(address: &MysqlAddress, patience: Duration) -> Result<Self, DatabaseError> {
     pub(crate) fn place(&self) -> &str {
         &self.place
     }

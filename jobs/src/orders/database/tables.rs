@@ -16,6 +16,13 @@ use crate::address::servers::{MysqlAddress, MysqlMode};
 /// Names of the tables, in the order in which they are shown.
 pub(crate) const TABLES: [&str; 4] = ["t_order_event", "t_order_log", "t_order_stat", "t_user_total"];
 
+/// How long an old table is waited for: its holder is a job or what one left, and neither ends soon.
+const LOCK_WAIT_S: u64 = 2;
+/// `Lock wait timeout exceeded`.
+const LOCK_WAIT_TIMEOUT: u16 = 1205;
+/// The right to lock tables is missing.
+const NOT_ALLOWED: [u16; 2] = [1044, 1142];
+
 const ORDER_EVENT: &str = "CREATE TABLE t_order_event (
   order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
   user_id BIGINT UNSIGNED NOT NULL,
@@ -89,17 +96,70 @@ fn statements(mode: MysqlMode) -> [&'static str; 4] {
 /// As [`tables`].
 pub(crate) fn create(address: &MysqlAddress, force: bool) -> Result<(), DatabaseError> {
     let mut session = Session::open(address)?;
+    let mut old = Vec::new();
     for table in TABLES {
         let Some(rows) = rows_of(&mut session, table)? else { continue };
         if !force {
             return Err(DatabaseError::TableThere { place: session.place().to_owned(), table, rows });
         }
-        session.run("drop the old table", &format!("DROP TABLE {table}"))?;
+        old.push(table);
     }
+    drop_all(&mut session, &old)?;
     for statement in statements(address.mode) {
         session.run("create the table", statement)?;
     }
     Ok(())
+}
+
+/// Drops all of them, or none: a branch that is prepared on one of them holds its rows until it is settled. Each is locked first. (The
+/// lock of the table waits for sessions, and without autocommit also for rows.)
+fn drop_all(session: &mut Session, tables: &[&'static str]) -> Result<(), DatabaseError> {
+    if tables.is_empty() {
+        return Ok(());
+    }
+    session.run(
+        "limit its waits",
+        &format!(
+            "SET SESSION lock_wait_timeout = {LOCK_WAIT_S}, innodb_lock_wait_timeout = {LOCK_WAIT_S}, \
+             innodb_table_locks = 1, autocommit = 0"
+        ),
+    )?;
+    match lock(session, tables) {
+        // Who may drop and not lock sees what is held while dropping.
+        Err(error) if error.code().is_some_and(|code| NOT_ALLOWED.contains(&code)) => {}
+        Err(error) if error.code() == Some(LOCK_WAIT_TIMEOUT) => {
+            // Of all that are locked together the server does not say which one made it wait.
+            for &table in tables {
+                lock(session, &[table]).map_err(|error| held(error, table))?;
+            }
+            return Err(held(error, tables[0]));
+        }
+        locked => locked?,
+    }
+    for &table in tables {
+        session.run("drop the old table", &format!("DROP TABLE {table}"))?;
+    }
+    session.run("let go of its locks", "UNLOCK TABLES")?;
+    session.run("commit by itself again", "SET SESSION autocommit = 1")
+}
+
+fn lock(session: &mut Session, tables: &[&str]) -> Result<(), DatabaseError> {
+    let all: Vec<String> = tables.iter().map(|table| format!("{table} WRITE")).collect();
+    session.run("lock its old tables", &format!("LOCK TABLES {}", all.join(", ")))
+}
+
+/// The error of a table that somebody holds.
+fn held(error: DatabaseError, table: &'static str) -> DatabaseError {
+    match error {
+        DatabaseError::Statement { place, what: _, source } if is_lock_wait(&source) => {
+            DatabaseError::TableHeld { place, table, source }
+        }
+        other => other,
+    }
+}
+
+fn is_lock_wait(error: &mysql_async::Error) -> bool {
+    matches!(error, mysql_async::Error::Server(answer) if answer.code == LOCK_WAIT_TIMEOUT)
 }
 
 /// Rows of a table; none: it is not there.

@@ -10,6 +10,7 @@ use tidegate::engine::api::{ConnectorError, Prepared, TwoPhaseContext, TwoPhaseS
 use tidegate::engine::element::Batch;
 use tidegate::engine::error::EngineError;
 use tidegate::engine::execution::{ExecutionConfig, ExecutionNotice, JobOutcome, LocalRunner};
+use tidegate::engine::jobmanager::RestartStrategy;
 use tidegate::engine::operator::{CommitOutcome, TransactionName};
 use tidegate::prelude::*;
 use tidegate::state::CheckpointStorage;
@@ -125,6 +126,31 @@ fn endless(sink: &Shaky) -> StreamEnvironment {
 fn runner(env: StreamEnvironment, config: ExecutionConfig, storage: &CheckpointStorage) -> LocalRunner {
     let graph = env.into_graph("scenario", 1, 128).unwrap();
     LocalRunner::new(graph, config, Some(storage.clone())).unwrap()
+}
+
+#[test]
+fn a_cancel_before_the_first_attempt_settles_nothing_and_says_so() {
+    let storage = CheckpointStorage::open("memory://").unwrap();
+    let shaky = Shaky::refusing(1);
+    // Dies with a transaction that its checkpoint lists and nobody has committed.
+    let dies = ExecutionConfig { restart: RestartStrategy::None, ..checkpoints_every(20) };
+    runner(endless(&shaky), dies, &storage).run(|_| ()).unwrap_err();
+    let left = shaky.with(|server| (server.committed.len(), server.prepared.clone()));
+    assert!(!left.1.is_empty(), "something is left prepared");
+    let mut next = runner(endless(&shaky), checkpoints_every(20), &storage);
+    next.cancel_handle().cancel();
+    assert_eq!(next.run(|_| ()).unwrap(), JobOutcome::CanceledUnbegun);
+    assert_eq!(shaky.with(|server| (server.committed.len(), server.prepared.clone())), left);
+    // The next start does.
+    let mut after = runner(endless(&shaky), checkpoints_every(20), &storage);
+    let cancel = after.cancel_handle();
+    let outcome = after.run(|notice| {
+        if let ExecutionNotice::Started { .. } = notice {
+            cancel.cancel();
+        }
+    });
+    assert_eq!(outcome.unwrap(), JobOutcome::Canceled);
+    assert_eq!(shaky.with(|server| server.prepared.clone()), []);
 }
 
 #[test]

@@ -177,7 +177,10 @@ impl<'a> Reporter<'a> {
         let elapsed_ms = ms(self.clock.now().saturating_sub(self.began));
         self.say(&match outcome {
             JobOutcome::Finished => RunEvent::Finished { records_in, checkpoints, elapsed_ms },
-            JobOutcome::Canceled => RunEvent::Canceled { records_in, checkpoints, elapsed_ms },
+            JobOutcome::Canceled => RunEvent::Canceled { settled: true, records_in, checkpoints, elapsed_ms },
+            JobOutcome::CanceledUnbegun => {
+                RunEvent::Canceled { settled: false, records_in, checkpoints, elapsed_ms }
+            }
         });
     }
 

@@ -110,8 +110,11 @@ pub enum RunEvent {
         /// How long this process ran the job.
         elapsed_ms: u64,
     },
-    /// The job was stopped in order; a start on its checkpoints goes on from here.
+    /// The job was stopped; a start on its checkpoints goes on from here.
     Canceled {
+        /// In order: what the newest checkpoint lists is committed. Else it had not begun, and the next start settles what an earlier run
+        /// left prepared.
+        settled: bool,
         /// Records read.
         records_in: u64,
         /// Checkpoints completed by this process.

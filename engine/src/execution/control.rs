@@ -85,6 +85,8 @@ pub enum JobEnd {
     Finished,
     /// Stopped in order.
     Canceled,
+    /// Canceled before an attempt of this process had begun: nothing is settled.
+    CanceledUnbegun,
     /// Another process has taken it over.
     Fenced,
     /// It failed.
@@ -99,6 +101,7 @@ impl From<&Result<JobOutcome, EngineError>> for JobEnd {
         match result {
             Ok(JobOutcome::Finished) => Self::Finished,
             Ok(JobOutcome::Canceled) => Self::Canceled,
+            Ok(JobOutcome::CanceledUnbegun) => Self::CanceledUnbegun,
             Err(EngineError::Fenced { .. }) => Self::Fenced,
             Err(error) => Self::Failed { error: chain_text(error) },
         }

@@ -62,6 +62,8 @@ pub enum JobOutcome {
     Finished,
     /// Stopped in order.
     Canceled,
+    /// Canceled before an attempt of this process had begun: it has done nothing, and settled nothing of what earlier ones left prepared.
+    CanceledUnbegun,
 }
 
 /// What a step came to.
@@ -217,8 +219,9 @@ impl JobExecution {
         }
     }
 
-    /// Asks something of the job. A job of which no attempt has run yet is canceled at once. After one has failed, checkpoints may
-    /// list transactions that nobody has committed: another attempt settles them, in order and without a pause.
+    /// Asks something of the job. A job of which no attempt has run yet is canceled at once, and leaves to the next start what processes
+    /// before it left prepared ([`JobOutcome::CanceledUnbegun`]). After one has failed, checkpoints may list transactions that nobody has
+    /// committed: another attempt settles them, in order and without a pause.
     pub fn control(&mut self, control: Control) -> Option<JobOutcome> {
         if control == Control::Cancel {
             let by = self.setup.clock.now() + self.orderly_cancel();
@@ -230,7 +233,9 @@ impl JobExecution {
             State::Starting { .. } | State::Waiting { .. } if control != Control::Cancel => {}
             State::Starting { .. } | State::Waiting { .. } if !self.claimed_once => {
                 self.stop();
-                return Some(JobOutcome::Canceled);
+                // Without a log nobody has left anything.
+                let nothing_left = !self.has_checkpoints();
+                return Some(if nothing_left { JobOutcome::Canceled } else { JobOutcome::CanceledUnbegun });
             }
             State::Starting { .. } => {}
             State::Waiting { until, .. } => *until = self.setup.clock.now(),

@@ -153,6 +153,7 @@ impl Simulation<'_> {
             }
             Ok(JobOutcome::Finished) => return Ok(Some(self.finished(id, true))),
             Ok(JobOutcome::Canceled) => self.canceled(id)?,
+            Ok(JobOutcome::CanceledUnbegun) => {}
             Err(EngineError::Fenced { .. }) => self.count(Area::Event, "a fenced attempt"),
             Err(EngineError::Lost(lost)) => return self.lost(id, lost),
             Err(EngineError::Log(error)) => match *error {

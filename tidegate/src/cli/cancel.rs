@@ -31,7 +31,7 @@ pub(super) fn run(args: &CancelArgs) -> Result<ExitCode, CliError> {
                 println!("{}", words(&end));
             }
             Ok(match end {
-                EndReport::Finished | EndReport::Canceled => ExitCode::SUCCESS,
+                EndReport::Finished | EndReport::Canceled { .. } => ExitCode::SUCCESS,
                 EndReport::Fenced | EndReport::Failed { .. } => ExitCode::FAILURE,
             })
         }
@@ -44,10 +44,26 @@ pub(super) fn run(args: &CancelArgs) -> Result<ExitCode, CliError> {
 pub(super) fn words(end: &EndReport) -> String {
     match end {
         EndReport::Finished => "the job had come to its end: everything is committed".to_owned(),
-        EndReport::Canceled => {
+        EndReport::Canceled { settled: true } => {
             "canceled: what the newest checkpoint lists is committed, the rest is rolled back".to_owned()
+        }
+        EndReport::Canceled { settled: false } => {
+            "canceled before it had begun: what an earlier run left prepared is settled by the next start"
+                .to_owned()
         }
         EndReport::Fenced => "another process has taken the job over".to_owned(),
         EndReport::Failed { error } => format!("the job failed: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_had_not_begun_is_not_said_to_have_committed_anything() {
+        assert!(words(&EndReport::Canceled { settled: true }).contains("is committed"));
+        let unbegun = words(&EndReport::Canceled { settled: false });
+        assert!(!unbegun.contains("is committed") && unbegun.contains("by the next start"), "{unbegun}");
     }
 }

@@ -104,8 +104,12 @@ impl From<JobPhase> for JobState {
 pub(crate) enum EndReport {
     /// All input is read, everything is committed.
     Finished,
-    /// Stopped in order.
-    Canceled,
+    /// Stopped.
+    Canceled {
+        /// In order: what the newest checkpoint lists is committed. Else the run had not begun, and the next start does that.
+        #[serde(default = "in_order")]
+        settled: bool,
+    },
     /// Taken over by another process.
     Fenced,
     /// Failed.
@@ -115,11 +119,17 @@ pub(crate) enum EndReport {
     },
 }
 
+/// What a job of an earlier version means by a cancel without more words.
+fn in_order() -> bool {
+    true
+}
+
 impl From<JobEnd> for EndReport {
     fn from(end: JobEnd) -> Self {
         match end {
             JobEnd::Finished => Self::Finished,
-            JobEnd::Canceled => Self::Canceled,
+            JobEnd::Canceled => Self::Canceled { settled: true },
+            JobEnd::CanceledUnbegun => Self::Canceled { settled: false },
             JobEnd::Fenced => Self::Fenced,
             JobEnd::Failed { error } => Self::Failed { error },
         }

@@ -109,8 +109,12 @@ pub(super) fn words(event: &RunEvent, newest: Newest) -> Option<String> {
         RunEvent::Finished { records_in, checkpoints, elapsed_ms } => {
             ending("finished", *records_in, &newest.counted(*checkpoints), *elapsed_ms)
         }
-        RunEvent::Canceled { records_in, checkpoints, elapsed_ms } => {
+        RunEvent::Canceled { settled: true, records_in, checkpoints, elapsed_ms } => {
             ending("canceled", *records_in, &newest.counted(*checkpoints), *elapsed_ms)
+        }
+        RunEvent::Canceled { settled: false, .. } => {
+            "canceled before it had begun; what an earlier run left prepared is settled by the next start"
+                .to_owned()
         }
     })
 }

@@ -74,6 +74,10 @@ impl fmt::Display for JobError {
 pub enum Recovery {
     /// Restore the newest checkpoint and go on.
     RestartFromCheckpoint,
+/// For the author of the connector.
+const BLOCKS_POLL: &str = "; whoever wrote this connector: a writer or reader must not block its thread (`engine::io::blocking` gives such a \
+                           call a thread of its own)";
+
     /// Stop; somebody has to mend something first.
     FailJob,
     /// Another attempt owns the job: end the process, restart nothing.
@@ -180,10 +184,10 @@ pub enum EngineError {
     },
     /// A connector's part does not return to the I/O side: a thread that others need cannot be had back, so the process has to end.
     #[error(
-        "job \"{job}\": a connector still held a thread of the I/O side {:.1} s after its attempt had ended, and the process ends: {who}\n  \
-         help: nothing is lost: the next start commits or rolls back what is prepared; a writer or reader must not block its thread \
-         (`engine::io::blocking` gives such a call a thread of its own)\n  because: {cause}",
-        after.as_secs_f64()
+        "job \"{job}\" failed: {cause}\n  {:.1} s after that {who} had not come back, and the process ends\n  \
+         help: nothing is lost: the next start commits or rolls back what is prepared{}",
+        after.as_secs_f64(),
+        if *blocks_poll { BLOCKS_POLL } else { "" }
     )]
     IoStuck {
         /// The job.
@@ -200,6 +204,9 @@ pub enum EngineError {
     System {
         /// What was tried.
         tried: &'static str,
+        /// Whether it blocks a thread that it shares with others, which a connector must not; a call that was given a thread of its own waits
+        /// for what the cause names.
+        blocks_poll: bool,
         /// Why it failed.
         #[source]
         source: std::io::Error,

@@ -199,7 +199,7 @@ fn a_failed_job_whose_sinks_block_the_io_side_ends_in_time_and_names_them() {
         assert!(!presence.polling().is_empty());
         door.open();
         let text = error.to_string();
-        assert!(matches!(error, EngineError::IoStuck { .. }), "{text}");
+        assert!(matches!(error, EngineError::IoStuck { blocks_poll: true, .. }), "{text}");
         assert!(
             text.contains("blocks") && text.contains("(plain sink)") && text.contains("a sink is in"),
             "{text}"

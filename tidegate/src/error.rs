@@ -112,7 +112,8 @@ mod tests {
         let finished = EngineError::AlreadyFinished { job: JobName::from("j"), checkpoint: CheckpointId(7) };
         assert_eq!(RunError::from(finished).exit_status(), 5);
         let (job, after) = (JobName::from("j"), std::time::Duration::from_secs(10));
-        let stuck = EngineError::IoStuck { job, after, who: "sink[0]".into(), cause: "expired".into() };
+        let (who, cause) = ("sink[0]".to_owned(), "expired".to_owned());
+        let stuck = EngineError::IoStuck { job, after, who, cause, blocks_poll: true };
         assert_eq!(RunError::from(stuck).exit_status(), 4);
         let over = GraphError::ParallelismOverMaximum {
             operator: "o".into(),

@@ -294,8 +294,8 @@ impl JobExecution {
     }
 
     /// Connectors hold threads of the I/O side although their attempt is over since `after`: the process has to end.
-    pub fn io_stuck(&self, after: Duration, who: &[String], cause: String) -> EngineError {
-        EngineError::IoStuck { job: self.plan.job.clone(), after, who: who.join(", "), cause }
+    pub fn io_stuck(&self, after: Duration, who: &[String], blocks_poll: bool, cause: String) -> EngineError {
+        EngineError::IoStuck { job: self.plan.job.clone(), after, who: who.join(", "), cause, blocks_poll }
     }
 
     /// What people may want to see.
@@ -345,7 +345,7 @@ impl JobExecution {
                 }
                 if !polling.is_empty() {
                     let cause = std::mem::take(&mut self.failure);
-                    return self.over(Err(self.io_stuck(after, &polling, cause)));
+                    return self.over(Err(self.io_stuck(after, &polling, true, cause)));
                 }
                 self.begin();
                 ExecutionStep::Progress

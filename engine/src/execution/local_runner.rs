@@ -170,19 +170,19 @@ impl LocalRunner {
         };
         let presence = Arc::clone(self.execution.presence());
         runtime.shutdown_timeout(patience);
-        let stuck = presence.all();
+        let (stuck, blocks_poll) = (presence.all(), !presence.polling().is_empty());
         if stuck.is_empty() {
             return result;
         }
         let who = stuck.join(", ");
         match result {
             Err(EngineError::JobFailed { cause, .. }) => {
-                Err(self.execution.io_stuck(patience, &stuck, cause))
+                Err(self.execution.io_stuck(patience, &stuck, blocks_poll, cause))
             }
             Err(EngineError::CancelTimedOut { job, after, .. }) => Err(EngineError::CancelTimedOut {
                 job,
                 after,
-                waiting: format!("{who}, which blocks its thread"),
+                waiting: if blocks_poll { format!("{who}, which blocks its thread") } else { who },
             }),
             other => {
                 tracing::warn!(%who, "a connector did not come back to the I/O side, and was left there");

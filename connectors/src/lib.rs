@@ -36,5 +36,8 @@ pub mod print;
 mod rate;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+mod state_kind;
 #[cfg(test)]
 mod testing;
+
+pub use state_kind::state_kind;

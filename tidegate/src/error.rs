@@ -7,10 +7,12 @@
 use std::error::Error;
 use std::io;
 
+use crate::connectors::state_kind;
 use crate::control::ControlError;
 use crate::engine::checkpoint::commit_log::LogError;
 use crate::engine::error::{EngineError, JobError};
 use crate::engine::graph::GraphError;
+use crate::engine::taskworker::restore::RestoreError;
 use crate::settings::SettingsError;
 use crate::state::StorageError;
 use crate::state::fault::FaultError;
@@ -34,7 +36,7 @@ pub enum RunError {
         cause: JobError,
     },
     /// The engine, a connector or the checkpoint folder.
-    #[error(transparent)]
+    #[error("{}{}", .0, kinds(.0))]
     Engine(#[from] EngineError),
     /// Another process runs the job on this folder, or the job cannot answer where it shall.
     #[error(transparent)]
@@ -86,6 +88,15 @@ impl RunError {
     }
 }
 
+/// Whose the states are that a checkpoint has and that an operator would want, as far as they are of connectors that are known.
+fn kinds(error: &EngineError) -> String {
+    let EngineError::Restore(restore) = error else { return String::new() };
+    let RestoreError::AnotherKind { was, is, .. } = &**restore else { return String::new() };
+    let [was_of, is_of] =
+        [was, is].map(|name| state_kind(name).unwrap_or("another source, sink or function"));
+    format!("\n  {was} is the state of {was_of}, {is} that of {is_of}")
+}
+
 /// `error: what was tried`, then the help, then one line for each cause below it that says something new.
 pub fn error_text(error: &dyn Error) -> String {
     let mut text = format!("error: {error}");
@@ -133,3 +144,35 @@ mod tests {
         assert_eq!(text.matches("no source").count(), 1, "{text}");
     }
 }
+    #[test]
+    fn a_connector_that_is_stuck_is_told_after_the_cause_and_its_author_only_where_he_could_mend_it() {
+        let stuck = |blocks_poll| {
+            let (job, after) = (JobName::from("j"), std::time::Duration::from_millis(500));
+            let (who, cause) = ("sink[0]".to_owned(), "the file is locked by python3".to_owned());
+            error_text(&RunError::from(EngineError::IoStuck { job, after, who, cause, blocks_poll }))
+        };
+        let of_operator = stuck(false);
+        assert!(
+            of_operator.starts_with("error: job \"j\" failed: the file is locked by python3"),
+            "{of_operator}"
+        );
+        assert!(of_operator.contains("0.5 s after that sink[0]") && of_operator.contains("nothing is lost"));
+        assert!(!of_operator.contains("io::blocking"), "{of_operator}");
+        assert!(stuck(true).contains("io::blocking"));
+    }
+
+    #[test]
+    fn the_state_of_another_sink_is_told_by_what_the_sink_was() {
+        let error = RestoreError::AnotherKind {
+            operator: "log_sink".into(),
+            checkpoint: CheckpointId(7),
+            state: "list \"transactions\"".into(),
+            was: "XaBranch".into(),
+            is: "StagedTable".into(),
+        };
+        let text = error_text(&RunError::from(EngineError::from(error)));
+        assert!(text.contains("a MySQL sink, mode xa") && text.contains("mode staging"), "{text}");
+        assert!(text.contains("a second time") && !text.contains("bring the type back"), "{text}");
+        assert_eq!(text.matches("log_sink").count(), 1, "{text}");
+    }
+

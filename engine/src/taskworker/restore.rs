@@ -260,6 +260,12 @@ impl Restored {
             }
             StateError::Undecodable { source, .. } => {
                 if let CodecError::Mismatch { source } = &**source {
+                    if let Some((was, is)) = type_name(&source.was).zip(type_name(&source.is))
+                        && was != is
+                    {
+                        let (state, was, is) = (place.into(), was.into(), is.into());
+                        return RestoreError::AnotherKind { operator, checkpoint, state, was, is };
+                    }
                     return mismatch(place.to_owned(), &source.field, &source.was, &source.is);
                 }
             }
@@ -267,4 +273,11 @@ impl Restored {
         }
         RestoreError::State { operator, checkpoint, place: place.to_owned(), source: Box::new(source) }
     }
+}
+
+/// The name of a struct or an enum, from the words of its schema: `XaBranch { connection_id: u64 }`.
+fn type_name(schema: &str) -> Option<&str> {
+    let (name, _) = schema.split_once(" {")?;
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    is_name.then_some(name)
 }

@@ -56,6 +56,26 @@ pub enum RestoreError {
         /// What is declared there.
         is: Box<str>,
     },
+    /// The state of a source, sink or function is that of another one.
+    #[error(
+        "operator \"{operator}\" was another kind of source, sink or function when checkpoint {checkpoint} was written\n\n  state      {state}\n  \
+         was        {was}\n  is         {is}\n\n  \
+         help: start it as what it was: nothing else can go on from this checkpoint, or commit what it lists; --restore none begins anew, in \
+         addition to what is there: all input is read again, and what was published already is published a second time (give it an \
+         output of its own). A state whose type was only renamed says so: #[state(renamed_from = \"{was}\")]"
+    )]
+    AnotherKind {
+        /// The operator.
+        operator: OperatorUid,
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// Where it stands.
+        state: Box<str>,
+        /// The type whose state the checkpoint has, by name.
+        was: Box<str>,
+        /// The type that the operator has now, by name.
+        is: Box<str>,
+    },
     /// The checkpoint has a state that its operator does not declare: it was renamed, or removed.
     #[error(
         "operator \"{operator}\" declares no state \"{state}\", and checkpoint {checkpoint} has {entries} entries of it\n\n  \

@@ -25,7 +25,11 @@ die() { say "$*"; exit 1; }
 
 service() {
     NAME=$1 DIR=$SERVICES_DIR/run/$SERVICES_INSTANCE/$1 PKG=$SERVICES_DIR/pkg/$1
-    mkdir -p "$PKG" "$DIR/data" "$DIR/conf"
+    # Beside a `drop` of the instance's last server its folder may go between two steps of mkdir.
+    local tries=0
+    until mkdir -p "$PKG" "$DIR/data" "$DIR/conf" 2>/dev/null; do
+        if ((++tries > 20)); then mkdir -p "$PKG" "$DIR/data" "$DIR/conf"; fi      # says why, and ends the script
+    done
     DIR=$(cd "$DIR" && pwd) PKG=$(cd "$PKG" && pwd)            # absolute
 }
 
@@ -97,6 +101,14 @@ wait_ready() {
     done
 }
 
+# reason FILE: why a tool failed, by the end of its log. What mariadb-install-db says after its reason (manuals, mailing lists, how to
+# report a bug) would cover it.
+reason() {
+    local said; said=$(sed '/^Installation of system tables failed/,$d' "$1" | grep -v '^[[:space:]]*$' | tail -n 20) || :
+    [ -n "$said" ] || said=$(tail -n 20 "$1")
+    echo "$said" >&2
+}
+
 after_start() { :; }
 
 start() {
@@ -138,7 +150,7 @@ main() {
         resume)  kill -CONT "$(server_pid || die 'not running')" ;;
         restart) locked stop; start ;;
         reset)   locked stop; rm -rf "$DIR/data" "$DIR/conf"; mkdir -p "$DIR/data" "$DIR/conf" ;;
-        drop)    locked stop; rm -rf "$DIR" ;;
+        drop)    locked stop; rm -rf "$DIR"; rmdir "${DIR%/*}" 2>/dev/null || : ;;   # the last one takes its instance along
         install) install_once ;;
         env)     show ;;
         status)  if pid=$(server_pid); then

@@ -54,7 +54,7 @@ CONF
         [ "$(id -u)" != 0 ] || chown mysql: "$DIR/data.new"
         as_mysql env mariadb-install-db --no-defaults --datadir="$DIR/data.new" \
             --auth-root-authentication-method=normal --skip-test-db >"$DIR/install-db.log" 2>&1 ||
-            { tail "$DIR/install-db.log" >&2; die "could not create the data directory"; }
+            { reason "$DIR/install-db.log"; die "could not create the data directory"; }
         rm -rf "$DIR/data"; mv "$DIR/data.new" "$DIR/data"     # all or nothing
     fi
     as_mysql spawn mariadbd --defaults-file="$DIR/conf/my.cnf" ${MYSQL_OPTS:-}

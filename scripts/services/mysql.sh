@@ -91,7 +91,7 @@ CONF
         [ "$(id -u)" != 0 ] || chown mysql: "$DIR/data.new"
         as_mysql env "${PROGRAM[@]}" "$ROOT/usr/sbin/mysqld" --defaults-file="$DIR/conf/my.cnf" \
             --datadir="$DIR/data.new" --initialize-insecure >"$DIR/install-db.log" 2>&1 ||
-            { tail "$DIR/install-db.log" >&2; die "could not create the data directory"; }
+            { reason "$DIR/install-db.log"; die "could not create the data directory"; }
         rm -rf "$DIR/data"; mv "$DIR/data.new" "$DIR/data"     # all or nothing
     fi
     as_mysql spawn "${PROGRAM[@]}" "$ROOT/usr/sbin/mysqld" --defaults-file="$DIR/conf/my.cnf" ${MYSQL8_OPTS:-}

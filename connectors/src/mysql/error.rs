@@ -5,6 +5,7 @@
 
 use tidegate_engine::api::{ClaimError, ConnectorError};
 
+use super::limits::{PACKET_ROOM_BYTES, packet_for_row};
 use super::{MysqlUrlError, TableRefusal, ValueError};
 
 /// An error that a server answered with.
@@ -83,8 +84,9 @@ pub enum MysqlError {
     },
     /// A row above the server's limit on a packet: refused before it is sent.
     #[error(
-        "row {row} for the table {table} has {row_bytes} bytes, and the server at {server} takes packets of at most {limit_bytes}\n  \
-         help: SET GLOBAL max_allowed_packet to more than that"
+        "row {row} for the table {table} has {row_bytes} bytes, and the server at {server} takes packets of at most {limit_bytes}, of which \
+         {PACKET_ROOM_BYTES} are kept for the statement around a row\n  \
+         help: SET GLOBAL max_allowed_packet = {}, or more", packet_for_row(*row_bytes)
     )]
     RowTooLarge {
         /// The table.

@@ -9,6 +9,7 @@ use futures::future::{Either, select};
 use mysql_async::Value;
 use tidegate_state::fault_point;
 
+use super::limits::PACKET_ROOM_BYTES;
 use super::lock_holder::lock_holder;
 use super::row_place::RowPlaces;
 use super::table::{TableSpec, quoted};
@@ -19,8 +20,6 @@ use super::{Connection, MysqlError};
 pub(crate) const ROWS_PER_STATEMENT: usize = 1_000;
 /// The protocol counts placeholders in 16 bits.
 const PLACEHOLDERS_MAX: usize = 65_535;
-/// Room in a packet for all but the values.
-const PACKET_ROOM_BYTES: usize = 1_024;
 /// A statement's values take at most so much of a packet, however large that is: a server that takes a gigabyte should not get one.
 const STATEMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 

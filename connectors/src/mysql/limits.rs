@@ -17,6 +17,16 @@ pub struct SessionLimits {
     pub idle: Duration,
 }
 
+/// Room in a packet for all but the values.
+pub(crate) const PACKET_ROOM_BYTES: usize = 1_024;
+/// Servers round the limit on packets down to multiples of this.
+const PACKET_STEP_BYTES: usize = 1_024;
+
+/// The smallest limit on packets (`max_allowed_packet`) with which a row of this size is taken.
+pub(crate) fn packet_for_row(row_bytes: usize) -> usize {
+    row_bytes.saturating_add(PACKET_ROOM_BYTES).next_multiple_of(PACKET_STEP_BYTES)
+}
+
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// Longest wait for a lock: what InnoDB's default is.
@@ -46,6 +56,15 @@ impl SessionLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_limit_that_is_named_for_a_large_row_is_one_that_takes_it() {
+        for row_bytes in [1, 1_023, 1_024, 1_047_553, 1_048_576] {
+            let limit = packet_for_row(row_bytes);
+            assert!(limit.is_multiple_of(1_024) && row_bytes <= limit - PACKET_ROOM_BYTES, "{row_bytes}");
+            assert!(row_bytes > limit - 1_024 - PACKET_ROOM_BYTES, "{row_bytes}: and no larger than needed");
+        }
+    }
 
     #[test]
     fn every_wait_is_below_the_checkpoint_timeout() {

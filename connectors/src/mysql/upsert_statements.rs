@@ -9,6 +9,7 @@
 use mysql_async::Value;
 
 use super::insert::insert_sql;
+use super::limits::PACKET_ROOM_BYTES;
 use super::table::{TableSpec, quoted, quoted_list};
 use super::upsert_buffer::{Reduced, RowLayout};
 use super::value::wire_bytes;
@@ -22,8 +23,6 @@ const DELETES_PER_STATEMENT: usize = 200;
 const PLACEHOLDERS_MAX: usize = 65_535;
 /// A statement's values take at most so much, however large a packet may be.
 const STATEMENT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Room in a packet for all but the values.
-pub(crate) const PACKET_ROOM_BYTES: usize = 1_024;
 
 /// A statement and its values.
 #[derive(Clone, Debug, PartialEq)]

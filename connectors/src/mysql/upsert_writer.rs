@@ -10,9 +10,9 @@ use tidegate_engine::clock::{Moment, SharedClock};
 use tidegate_engine::element::{Batch, RowKind};
 
 use super::columns::RowEncoder;
+use super::limits::PACKET_ROOM_BYTES;
 use super::upsert_buffer::{RowLayout, UpsertBuffer};
 use super::upsert_session::UpsertSession;
-use super::upsert_statements::PACKET_ROOM_BYTES;
 use super::value::wire_bytes;
 use super::{Columns, MysqlError};
 

@@ -9,6 +9,7 @@ use std::fmt;
 use crate::api::ConnectorError;
 use crate::ids::{CheckpointId, JobName};
 use crate::operator::LostTransaction;
+use crate::quoted::quoted;
 use crate::taskworker::restore::RestoreError;
 
 /// Any error of user code. Every `std::error::Error` converts into it with `?`; [`JobError::msg`] makes one from text.
@@ -129,8 +130,20 @@ pub enum EngineError {
         cause: String,
     },
     /// A listed transaction is gone.
-    #[error(transparent)]
-    Lost(Box<LostTransaction>),
+    #[error(
+        "{lost}\n  \
+         help: find out who rolled it back, or whether the output was moved. To go on without these records, put that decision into the log:\n    \
+         tidegate txn forget {} '{}'\n  \
+         To have them written again: `--restore {} --rewind`, which repeats what other sinks have written since; `--restore none` begins \
+         anew, in addition to what is there",
+        quoted(folder), lost.name, quoted(&format!("{folder}#{}", lost.name.opened_after))
+    )]
+    Lost {
+        /// It.
+        lost: Box<LostTransaction>,
+        /// The checkpoint folder, as a command line takes it.
+        folder: String,
+    },
     /// A newer attempt has claimed the job.
     #[error("job \"{job}\" was taken over: {detail}; this process has stopped and published nothing more")]
     Fenced {

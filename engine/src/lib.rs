@@ -59,6 +59,7 @@ pub mod jobmanager;
 pub mod mutation;
 pub mod operator;
 pub mod parts;
+pub mod quoted;
 pub mod sim;
 mod sync;
 pub mod taskworker;

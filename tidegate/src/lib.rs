@@ -60,7 +60,6 @@ mod error;
 mod explain;
 mod launcher;
 mod nearest;
-mod quoted;
 mod reporter;
 mod run_event;
 mod run_job;
@@ -75,6 +74,8 @@ pub use clap;
 pub use tidegate_connectors as connectors;
 pub use tidegate_engine as engine;
 pub use tidegate_state as state;
+
+use tidegate_engine::quoted;
 
 pub use control::{
     AddressError, CheckpointReport, ControlAddress, ControlError, JobReport, JobState, SubtaskReport,

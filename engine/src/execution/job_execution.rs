@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_state::CheckpointStorage;
+use tidegate_state::{CheckpointStorage, local_folder};
 use tokio::sync::oneshot;
 
 use super::attempt::{Attempt, Slots};
@@ -421,7 +421,12 @@ impl JobExecution {
                 let job = self.plan.job.clone();
                 self.over(Err(LogError::FolderReplaced { folder, job, found }.into()))
             }
-            AttemptEnd::Lost(lost) => self.over(Err(EngineError::Lost(Box::new(lost)))),
+            AttemptEnd::Lost(lost) => {
+                let url = self.setup.storage.as_ref().map_or("", |storage| storage.url());
+                let folder =
+                    local_folder(url).map_or_else(|| url.to_owned(), |path| path.display().to_string());
+                self.over(Err(EngineError::Lost { lost: Box::new(lost), folder }))
+            }
             AttemptEnd::Failed { cause } => {
                 let restartable = cause.restartable();
                 self.failed(cause.to_string(), restartable, None)

@@ -125,12 +125,8 @@ pub enum CommitOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error(
     "transaction lost: {name} (closed by checkpoint {closed_by}): {reason}\n  \
-     records of \"{}\" after checkpoint {} up to checkpoint {closed_by} are not in the output\n  \
-     help: find out who rolled it back, or whether the output was moved. To go on without these records, put that decision into the log:\n    \
-     tidegate txn forget FOLDER '{name}'\n  \
-     (FOLDER is the checkpoint folder). To have them written again: `--restore FOLDER#{} --rewind`, which repeats what other sinks have \
-     written since; `--restore none` begins anew, in addition to what is there",
-    name.scope.uid, name.opened_after, name.opened_after
+     records of \"{}\" after checkpoint {} up to checkpoint {closed_by} are not in the output",
+    name.scope.uid, name.opened_after
 )]
 pub struct LostTransaction {
     /// The transaction.

@@ -155,7 +155,7 @@ impl Simulation<'_> {
             Ok(JobOutcome::Canceled) => self.canceled(id)?,
             Ok(JobOutcome::CanceledUnbegun) => {}
             Err(EngineError::Fenced { .. }) => self.count(Area::Event, "a fenced attempt"),
-            Err(EngineError::Lost(lost)) => return self.lost(id, lost),
+            Err(EngineError::Lost { lost, .. }) => return self.lost(id, lost),
             Err(EngineError::Log(error)) => match *error {
                 // The process died between the entry `finished` and its own end.
                 LogError::AlreadyFinished { .. } => return Ok(Some(self.finished(id, false))),

@@ -15,6 +15,17 @@ pub enum ForgetError {
     /// The log cannot be used.
     #[error(transparent)]
     Log(Box<LogError>),
+    /// Nothing is left to be decided.
+    #[error(
+        "job \"{job}\" has finished: entry {entry} of its log says so, and all its output is committed\n  \
+         help: it waits for no transaction, and there is nothing to forget; `tidegate checkpoint list` shows the log"
+    )]
+    Finished {
+        /// The job.
+        job: JobName,
+        /// The entry.
+        entry: EntryNumber,
+    },
     /// Nothing of a job lies there.
     #[error(
         "{folder} is no checkpoint folder: it has no log\n  help: name the folder that the job was given as --checkpoints"
@@ -85,7 +96,10 @@ pub enum ForgetError {
 
 impl From<LogError> for ForgetError {
     fn from(error: LogError) -> Self {
-        Self::Log(Box::new(error))
+        match error {
+            LogError::AlreadyFinished { job, entry } => Self::Finished { job, entry },
+            error => Self::Log(Box::new(error)),
+        }
     }
 }
 
@@ -95,4 +109,17 @@ fn known(listed: &[ListedTransaction]) -> String {
     }
     let names: Vec<_> = listed.iter().map(|it| format!("\n    {}", it.name)).collect();
     format!("it lists:{}", names.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_job_that_has_finished_nothing_can_be_forgotten_and_no_start_is_advised() {
+        let finished = LogError::AlreadyFinished { job: "orders".into(), entry: EntryNumber(9) };
+        let text = ForgetError::from(finished).to_string();
+        assert!(text.contains("has finished") && text.contains("nothing to forget"), "{text}");
+        assert!(!text.contains("--restore"), "{text}");
+    }
 }

@@ -3,7 +3,7 @@
 //! Owns: when quotes are needed. Does not own: the commands. Runs on: anywhere. Pure.
 
 /// The word, in single quotes if a shell would take it for anything else than one word.
-pub(crate) fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-:=@%+,".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),

@@ -55,6 +55,16 @@ pub enum MysqlError {
         /// What to do.
         remedy: String,
     },
+    /// What an operator asked for by hand cannot be done so.
+    #[error("{server}: {why}\n  help: {remedy}")]
+    NotByHand {
+        /// `host:port/database`.
+        server: String,
+        /// Why.
+        why: String,
+        /// What to do.
+        remedy: String,
+    },
     /// Another session writes for this subtask.
     #[error(
         "{} is still at work for subtask {subtask} of \"{uid}\" at {server}\n  help: it is ended at the next start; or does another job have this name and folder?",
@@ -402,6 +412,7 @@ impl MysqlError {
             Self::Url(_)
             | Self::Refused { .. }
             | Self::Unusable { .. }
+            | Self::NotByHand { .. }
             | Self::Value { .. }
             | Self::RowTooLarge { .. }
             | Self::AccessDenied { .. }

@@ -152,7 +152,7 @@ async fn staged(
 /// Commits or rolls a transaction back, and writes the decision down.
 ///
 /// # Errors
-/// [`MysqlError`]: the branch is gone, or belongs to a session that still lives (1397), say; [`MysqlError::Unusable`] if it cannot be
+/// [`MysqlError`]: the branch is gone, or belongs to a session that still lives (1397), say; [`MysqlError::NotByHand`] if it cannot be
 /// settled so by hand.
 pub async fn settle_by_hand(
     connection: &mut Connection,
@@ -161,7 +161,8 @@ pub async fn settle_by_hand(
     now_ms: i64,
 ) -> Result<(), MysqlError> {
     let (server, xid) = (connection.url().place(), &left.xid);
-    let refused = |why: String, remedy: &str| MysqlError::Unusable { server, why, remedy: remedy.to_owned() };
+    let refused =
+        |why: String, remedy: &str| MysqlError::NotByHand { server, why, remedy: remedy.to_owned() };
     match (&left.kind, decision) {
         (LeftOverKind::Branch, HandDecision::Commit) => {
             run_xa(connection, "COMMIT", xid).await?;

@@ -42,6 +42,9 @@ pub(super) struct Decision {
     kafka: String,
     /// The transactional id, as `tidegate txn list` shows it.
     id: String,
+    /// Print a JSON object instead of words.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Serialize)]
@@ -94,17 +97,17 @@ pub(super) fn run(verb: &BrokerVerb) -> Result<ExitCode, CliError> {
                 show(listed.into_iter().map(|it| Row::of(it, now_ms)).collect(), *json);
                 Ok(ExitCode::SUCCESS)
             }
-            BrokerVerb::Commit(Decision { kafka, id }) => {
+            BrokerVerb::Commit(Decision { kafka, id, json }) => {
                 let mut admin = admin(kafka);
                 known(&mut admin, id).await?;
                 let done = admin.commit(id).await.map_err(CliError::Connector)?;
-                Ok(told(done, id, "committed"))
+                Ok(told(done, id, "committed", *json))
             }
-            BrokerVerb::Abort(Decision { kafka, id }) => {
+            BrokerVerb::Abort(Decision { kafka, id, json }) => {
                 let mut admin = admin(kafka);
                 known(&mut admin, id).await?;
                 let done = admin.abort(id).await.map_err(CliError::Connector)?;
-                Ok(told(done, id, "aborted"))
+                Ok(told(done, id, "aborted", *json))
             }
         }
     })
@@ -117,13 +120,19 @@ async fn known(admin: &mut TransactionAdmin, id: &str) -> Result<(), CliError> {
     }
 }
 
-fn told(done: bool, id: &str, verb: &str) -> ExitCode {
-    if done {
-        println!("{id} is {verb}");
-        return ExitCode::SUCCESS;
+fn told(done: bool, id: &str, verb: &str, json: bool) -> ExitCode {
+    println!("{}", answer(done, id, verb, json));
+    if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn answer(done: bool, id: &str, verb: &str, json: bool) -> String {
+    match (json, done) {
+        (true, _) => {
+            serde_json::json!({"id": id, "outcome": if done { verb } else { "not_open" }}).to_string()
+        }
+        (false, true) => format!("{id} is {verb}"),
+        (false, false) => format!("{id} has no open transaction: nothing is {verb}"),
     }
-    println!("{id} has no open transaction: nothing is {verb}");
-    ExitCode::FAILURE
 }
 
 fn show(rows: Vec<Row>, json: bool) {
@@ -172,6 +181,14 @@ mod tests {
     use tidegate_engine::ids::{AttemptId, Lineage};
 
     use super::*;
+
+    #[test]
+    fn a_decision_is_told_in_words_or_as_json() {
+        assert_eq!(answer(true, "a.1", "committed", true), r#"{"id":"a.1","outcome":"committed"}"#);
+        assert_eq!(answer(false, "a.1", "aborted", true), r#"{"id":"a.1","outcome":"not_open"}"#);
+        assert_eq!(answer(true, "a.1", "aborted", false), "a.1 is aborted");
+        assert!(answer(false, "a.1", "aborted", false).contains("nothing is aborted"));
+    }
 
     #[test]
     fn a_row_tells_whose_a_transaction_is_and_how_old() {

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
 use super::CliError;
-use super::shown::{counted, moment, number};
+use super::shown::{counted, moment, number, span_us};
 use super::table::{Column, table};
 use crate::connectors::mysql::{
     Connection, HandDecision, LeftOver, LeftOverKind, MysqlError, MysqlUrl, SessionLimits, left_overs,
@@ -61,6 +61,9 @@ struct SettleArgs {
     /// With --all: of this job only.
     #[arg(long, requires = "all")]
     job: Option<String>,
+    /// Print a JSON array instead of words: each transaction with what became of it.
+    #[arg(long)]
+    json: bool,
     /// Yes, all of them; or, with --xid, also a branch that writes into another database, whose ledger then does not learn of it.
     #[arg(long)]
     yes: bool,
@@ -106,10 +109,12 @@ fn settle(runtime: &Runtime, args: &SettleArgs, decision: HandDecision) -> Resul
         let found = left_overs(&mut connection).await?;
         let chosen = chosen(args, decision, &found)?;
         let clock = SystemClock::new();
-        let (mut done, mut failed) = (0, 0);
+        let (mut done, mut failed, mut rows) = (Vec::new(), 0, Vec::new());
         for left in chosen {
-            match settle_by_hand(&mut connection, left, decision, clock.wall_ms()).await {
-                Ok(()) => done += 1,
+            let settled = settle_by_hand(&mut connection, left, decision, clock.wall_ms()).await;
+            rows.push(settled_as_json(left, decision, &settled));
+            match settled {
+                Ok(()) => done.push(&left.kind),
                 Err(error) => {
                     failed += 1;
                     eprintln!("{}: {}", left.xid, crate::error::error_text(&error));
@@ -119,9 +124,50 @@ fn settle(runtime: &Runtime, args: &SettleArgs, decision: HandDecision) -> Resul
                 }
             }
         }
-        let word = if decision == HandDecision::Commit { "committed" } else { "rolled back" };
-        println!("{} {word}, and noted in tidegate_ledger", counted(done, "transaction"));
+        if args.json {
+            println!("{}", serde_json::to_string_pretty(&rows).expect("numbers and strings"));
+        } else {
+            println!("{}", summary(&done, decision));
+        }
         Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    })
+}
+
+/// What has become of them, by kind.
+fn summary(done: &[&LeftOverKind], decision: HandDecision) -> String {
+    let count = |of: fn(&LeftOverKind) -> bool| done.iter().filter(|kind| of(kind)).count() as u64;
+    let branches = count(|kind| *kind == LeftOverKind::Branch);
+    let staged = count(|kind| matches!(kind, LeftOverKind::StagingTable { .. }));
+    let trials = count(|kind| *kind == LeftOverKind::Trial);
+    let word = if decision == HandDecision::Commit { "committed" } else { "rolled back" };
+    let plural = if branches == 1 { "branch" } else { "branches" };
+    let noted = [
+        (branches > 0).then(|| format!("{branches} {plural} {word}")),
+        (staged > 0).then(|| format!("{} dropped", counted(staged, "staging table"))),
+    ];
+    let noted = noted.into_iter().flatten().collect::<Vec<_>>().join(" and ");
+    let noted = (!noted.is_empty()).then(|| format!("{noted}, noted in tidegate_ledger"));
+    let trials = (trials > 0).then(|| format!("{} of a start rolled back", counted(trials, "trial")));
+    let parts: Vec<String> = [noted, trials].into_iter().flatten().collect();
+    if parts.is_empty() { format!("nothing is {word}") } else { parts.join("; ") }
+}
+
+fn settled_as_json(
+    left: &LeftOver,
+    decision: HandDecision,
+    settled: &Result<(), MysqlError>,
+) -> serde_json::Value {
+    let outcome = match (settled, decision, &left.kind) {
+        (Err(_), ..) => "failed",
+        (Ok(()), HandDecision::Commit, _) => "committed",
+        (Ok(()), HandDecision::RollBack, LeftOverKind::StagingTable { .. }) => "dropped",
+        (Ok(()), HandDecision::RollBack, _) => "rolled_back",
+    };
+    json!({
+        "kind": kind_of(left).0,
+        "xid": left.xid.to_string(),
+        "outcome": outcome,
+        "error": settled.as_ref().err().map(|error| crate::engine::error::chain_text(error)),
     })
 }
 
@@ -211,7 +257,8 @@ fn shown(found: &[LeftOver], now_ms: i64) -> String {
     let row = |left: &LeftOver| {
         let owner = left.owner.as_ref();
         let (kind, staging_table) = kind_of(left);
-        let age = |ms: i64| format!("{} s", now_ms.saturating_sub(ms) / 1_000);
+        let age =
+            |ms: i64| span_us(u64::try_from(now_ms.saturating_sub(ms)).unwrap_or(0).saturating_mul(1_000));
         [
             kind.to_owned(),
             owner.map_or_else(dash, |o| o.job.clone()),
@@ -232,4 +279,20 @@ fn shown(found: &[LeftOver], now_ms: i64) -> String {
         ]
     };
     table(columns, &found.iter().map(row).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_settled_is_counted_by_kind_and_only_what_was_noted_is_said_to_be() {
+        let table = LeftOverKind::StagingTable { table: "s".into() };
+        let all = [&LeftOverKind::Branch, &table, &LeftOverKind::Branch, &LeftOverKind::Trial];
+        let rolled_back = summary(&all, HandDecision::RollBack);
+        let expected = "2 branches rolled back and 1 staging table dropped, noted in tidegate_ledger; 1 trial of a start rolled back";
+        assert_eq!(rolled_back, expected);
+        assert_eq!(summary(&all[..1], HandDecision::Commit), "1 branch committed, noted in tidegate_ledger");
+        assert_eq!(summary(&[], HandDecision::Commit), "nothing is committed");
+    }
 }

@@ -41,14 +41,7 @@ impl JobError {
 
     /// The error and its sources, a line each.
     pub fn full_text(&self) -> String {
-        let mut text = self.source.to_string();
-        let mut source = self.source.source();
-        while let Some(cause) = source {
-            text.push_str("\n  because ");
-            text.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        text
+        with_causes(self.source.to_string(), self.source.source())
     }
 }
 
@@ -75,15 +68,15 @@ impl fmt::Display for JobError {
 pub enum Recovery {
     /// Restore the newest checkpoint and go on.
     RestartFromCheckpoint,
-/// For the author of the connector.
-const BLOCKS_POLL: &str = "; whoever wrote this connector: a writer or reader must not block its thread (`engine::io::blocking` gives such a \
-                           call a thread of its own)";
-
     /// Stop; somebody has to mend something first.
     FailJob,
     /// Another attempt owns the job: end the process, restart nothing.
     Fenced,
 }
+
+/// For the author of the connector.
+const BLOCKS_POLL: &str = "; whoever wrote this connector: a writer or reader must not block its thread (`engine::io::blocking` gives such a \
+                           call a thread of its own)";
 
 /// An error of the engine.
 #[derive(Debug, thiserror::Error)]
@@ -211,15 +204,15 @@ pub enum EngineError {
         who: String,
         /// Why the attempt had ended.
         cause: String,
+        /// Whether it blocks a thread that it shares with others, which a connector must not; a call that was given a thread of its own waits
+        /// for what the cause names.
+        blocks_poll: bool,
     },
     /// The process's own resources failed: a thread or a runtime could not be made.
     #[error("{tried} failed")]
     System {
         /// What was tried.
         tried: &'static str,
-        /// Whether it blocks a thread that it shares with others, which a connector must not; a call that was given a thread of its own waits
-        /// for what the cause names.
-        blocks_poll: bool,
         /// Why it failed.
         #[source]
         source: std::io::Error,
@@ -270,11 +263,17 @@ impl EngineError {
 
 /// An error and its sources, a line each.
 pub fn chain_text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
+    with_causes(error.to_string(), error.source())
+}
+
+/// The text, and a line for each cause that says something new.
+pub(crate) fn with_causes(mut text: String, mut source: Option<&dyn std::error::Error>) -> String {
     while let Some(cause) = source {
-        text.push_str("\n  because ");
-        text.push_str(&cause.to_string());
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text.push_str("\n  because ");
+            text.push_str(&words);
+        }
         source = cause.source();
     }
     text

@@ -127,7 +127,15 @@ fn explain_shows_the_job_and_runs_nothing() {
     let words = orders(folder.path(), &job);
     assert!(words.status.success(), "{}", stderr(&words));
     let words = String::from_utf8_lossy(&words.stdout).into_owned();
-    for part in ["job \"orders\"", "totals (ValueState<Totals>)", "sink in two phases", "checkpoints "] {
+    for part in [
+        "job \"orders\"",
+        "totals (ValueState<Totals>)",
+        "sink in two phases",
+        "checkpoints ",
+        "c   (flag)",
+        "10s   (default)",
+        "exponential-delay,",
+    ] {
         assert!(words.contains(part), "no {part:?} in {words}");
     }
     let json = orders(folder.path(), &[&job[..], &["--json"]].concat());

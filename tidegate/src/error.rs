@@ -99,16 +99,26 @@ fn kinds(error: &EngineError) -> String {
 
 /// `error: what was tried`, then the help, then one line for each cause below it that says something new.
 pub fn error_text(error: &dyn Error) -> String {
-    let mut text = format!("error: {error}");
+    let mut text = said_once(&format!("error: {error}"));
     let mut cause = error.source();
     while let Some(inner) = cause {
-        let words = inner.to_string();
+        let words = said_once(&inner.to_string());
         if !text.contains(&words) {
             text.push_str(&format!("\n  because: {words}"));
         }
         cause = inner.source();
     }
     text
+}
+
+/// Clients put the same words in front of themselves: `Input/output error: Input/output error: Connection refused`.
+fn said_once(text: &str) -> String {
+    let once = |line: &str| {
+        let mut parts: Vec<&str> = line.split(": ").collect();
+        parts.dedup();
+        parts.join(": ")
+    };
+    text.trim_end().lines().map(once).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -137,13 +147,6 @@ mod tests {
         assert_eq!(build.exit_status(), 1);
     }
 
-    #[test]
-    fn a_cause_that_says_the_same_is_said_once() {
-        let error = RunError::from(EngineError::from(GraphError::NoSource));
-        let text = error_text(&error);
-        assert_eq!(text.matches("no source").count(), 1, "{text}");
-    }
-}
     #[test]
     fn a_connector_that_is_stuck_is_told_after_the_cause_and_its_author_only_where_he_could_mend_it() {
         let stuck = |blocks_poll| {
@@ -176,3 +179,13 @@ mod tests {
         assert_eq!(text.matches("log_sink").count(), 1, "{text}");
     }
 
+    #[test]
+    fn a_cause_that_says_the_same_is_said_once() {
+        let error = RunError::from(EngineError::from(GraphError::NoSource));
+        let text = error_text(&error);
+        assert_eq!(text.matches("no source").count(), 1, "{text}");
+        let refused = io::Error::other("Input/output error: Input/output error: refused");
+        let text = error_text(&RunError::Signals(refused));
+        assert!(text.ends_with("because: Input/output error: refused"), "{text}");
+    }
+}

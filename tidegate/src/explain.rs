@@ -98,7 +98,7 @@ impl<'a> Explained<'a> {
         }
     }
 
-    /// One line for each vertex, and below it one for each operator; then the settings that somebody gave.
+    /// One line for each vertex, and below it one for each operator; then the settings that hold, and who gave them.
     fn in_words(&self) -> String {
         let mut text = format!(
             "job \"{}\": {} vertices, {} subtasks, {} key groups\n",
@@ -116,8 +116,7 @@ impl<'a> Explained<'a> {
                 put(&mut text, &operator.in_words());
             }
         }
-        let given = self.settings.iter().filter(|setting| setting.from != Origin::Default);
-        for (index, setting) in given.enumerate() {
+        for (index, setting) in self.settings.iter().enumerate() {
             if index == 0 {
                 put(&mut text, "settings");
             }

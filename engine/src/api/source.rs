@@ -56,16 +56,10 @@ impl ConnectorError {
         self
     }
 
-    /// The message and every source, in one line each.
+    /// The message and every source that says something new, in one line each.
     pub fn full_text(&self) -> String {
-        let mut text = self.message.clone();
-        let mut source = self.source.as_ref().map(|s| s.as_ref() as &dyn std::error::Error);
-        while let Some(cause) = source {
-            text.push_str("\n  because ");
-            text.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        text
+        let source = self.source.as_ref().map(|s| s.as_ref() as &dyn std::error::Error);
+        crate::error::with_causes(self.message.clone(), source)
     }
 }
 

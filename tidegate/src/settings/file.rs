@@ -24,7 +24,7 @@ pub enum SettingsFileError {
         source: io::Error,
     },
     /// It is no TOML.
-    #[error("the settings file {} is not TOML: {source}", file.display())]
+    #[error("the settings file {} is not TOML: {}", file.display(), source.to_string().trim_end())]
     NotToml {
         /// The file.
         file: PathBuf,
@@ -147,6 +147,7 @@ mod tests {
         assert_eq!(error, expected);
         assert!(parsed("colour = 1").unwrap_err().contains("run --help"));
         assert!(parsed("json = [1]").unwrap_err().contains("a list"));
-        assert!(parsed("json = ").unwrap_err().contains("not TOML"));
+        let error = parsed("json = ").unwrap_err();
+        assert!(error.contains("not TOML") && !error.ends_with('\n'), "{error:?}");
     }
 }

@@ -42,6 +42,12 @@ impl OutputFigures {
         let distinct = self.written.saturating_sub(self.repeated).max(1);
         (self.written > 0).then(|| self.written.saturating_mul(1_000) / distinct)
     }
+
+    fn add(&mut self, other: &Self) {
+        self.sinks = format!("{}, {}", self.sinks, other.sinks);
+        self.written += other.written;
+        self.repeated += other.repeated;
+    }
 }
 
 #[derive(Debug, Default)]
@@ -123,9 +129,9 @@ impl OutputMeter {
         all.filter(|figures| figures.written > 0).max_by_key(OutputFigures::per_mille)
     }
 
-    /// Those whose ratio is too high and was not told within the window.
+    /// Those whose ratio is too high and was not told within the window; sinks with the same promise are told together.
     pub fn alarms(&mut self, now: Moment) -> Vec<OutputFigures> {
-        let mut alarms = Vec::new();
+        let mut alarms: Vec<OutputFigures> = Vec::new();
         for meter in self.vertices.values_mut() {
             if meter.told_at.is_some_and(|at| now < at + OUTPUT_WINDOW) {
                 continue;
@@ -133,7 +139,10 @@ impl OutputMeter {
             let figures = meter.figures(now);
             if figures.per_mille() > Some(ALARM_PER_MILLE) {
                 meter.told_at = Some(now);
-                alarms.push(figures);
+                match alarms.iter_mut().find(|alarm| alarm.in_transactions == figures.in_transactions) {
+                    Some(alarm) => alarm.add(&figures),
+                    None => alarms.push(figures),
+                }
             }
         }
         alarms
@@ -147,7 +156,7 @@ mod tests {
 
     const SINK: VertexId = VertexId(0);
 
-    fn meter() -> OutputMeter {
+    fn vertex(id: VertexId, sink: &str, kind: OperatorKind) -> VertexPlan {
         let operator = |name: &str, kind| OperatorPlan {
             uid: Some(name.into()),
             name: name.to_owned(),
@@ -155,16 +164,20 @@ mod tests {
             states: Vec::new(),
             has_on_end: false,
         };
-        let vertex = VertexPlan {
-            id: SINK,
-            name: "rows".to_owned(),
+        VertexPlan {
+            id,
+            name: sink.to_owned(),
             parallelism: 2,
             max_parallelism: 128,
             is_source: false,
             upstream: Vec::new(),
-            operators: vec![operator("total", OperatorKind::Keyed), operator("rows", OperatorKind::Sink)],
-        };
-        OutputMeter::new(&JobPlan { job: "orders".into(), vertices: vec![vertex] })
+            operators: vec![operator("total", OperatorKind::Keyed), operator(sink, kind)],
+        }
+    }
+
+    fn meter() -> OutputMeter {
+        let vertices = vec![vertex(SINK, "rows", OperatorKind::Sink)];
+        OutputMeter::new(&JobPlan { job: "orders".into(), vertices })
     }
 
     fn seconds(seconds: u64) -> Moment {
@@ -213,5 +226,21 @@ mod tests {
         meter.attempt_failed(seconds(1), &at(1_000, 10));
         assert_eq!(meter.highest(seconds(1)).unwrap().per_mille(), Some(1_010));
         assert_eq!(meter.alarms(seconds(1)), []);
+    }
+
+    #[test]
+    fn sinks_with_the_same_promise_raise_one_alarm_together() {
+        let vertices = vec![
+            vertex(VertexId(0), "log", OperatorKind::TwoPhaseSink),
+            vertex(VertexId(1), "rows", OperatorKind::Sink),
+            vertex(VertexId(2), "stat", OperatorKind::TwoPhaseSink),
+        ];
+        let mut meter = OutputMeter::new(&JobPlan { job: "orders".into(), vertices });
+        let of = |id| (VertexId(id), (100_u64, 50_u64));
+        meter.attempt_failed(seconds(1), &[of(0), of(1), of(2)].into());
+        let told: Vec<_> =
+            meter.alarms(seconds(1)).into_iter().map(|a| (a.sinks, a.written, a.repeated)).collect();
+        assert_eq!(told, [("log, stat".to_owned(), 200, 100), ("rows".to_owned(), 100, 50)]);
+        assert_eq!(meter.alarms(seconds(2)), []);
     }
 }

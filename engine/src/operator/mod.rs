@@ -20,6 +20,7 @@ mod next_command;
 pub mod pipe;
 pub mod plain_sink;
 pub mod process_function;
+mod retries;
 pub mod sink_io;
 pub mod sink_operator;
 pub mod split_clock;

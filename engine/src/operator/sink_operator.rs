@@ -15,6 +15,7 @@ use tidegate_state::{Redistribution, StateType, encode_list};
 use tokio::sync::mpsc;
 
 use super::commit_driver::CommitDriver;
+use super::retries::Retries;
 use super::sink_io::{
     COMMANDS_MAX, CommitterCommand, EVENTS_MAX, EventSender, SinkEvent, ToRecover, WriterCommand,
     run_committer, run_writer,
@@ -108,6 +109,7 @@ pub struct SinkStage<S: TwoPhaseSink> {
     sweep_in_flight: bool,
     swept_up_to: Option<CheckpointId>,
     reported: Option<(CheckpointId, usize, bool)>,
+    retries: Retries,
 }
 
 impl<S: TwoPhaseSink> std::fmt::Debug for SinkStage<S> {
@@ -161,6 +163,7 @@ impl<S: TwoPhaseSink> SinkStage<S> {
             sweep_in_flight: false,
             swept_up_to: None,
             reported: None,
+            retries: Retries::default(),
         }
     }
 
@@ -217,7 +220,7 @@ impl<S: TwoPhaseSink> SinkStage<S> {
             SinkEvent::Prepared(id, committable) => self.on_prepared(id, committable, cx),
             SinkEvent::Outcome(name, outcome) => {
                 if let CommitOutcome::RetryAfter { ms, reason } = &outcome {
-                    tracing::warn!(sink = %self.name, transaction = %name, retry_ms = ms, %reason, "commit will be tried again");
+                    self.tell_retry(&name, *ms, reason);
                 }
                 self.driver.on_outcome(&name, outcome).map_err(TaskFailure::Lost)?;
             }
@@ -235,6 +238,17 @@ impl<S: TwoPhaseSink> SinkStage<S> {
             SinkEvent::Failed(error) => return Err(self.failure(&error)),
         }
         Ok(())
+    }
+
+    fn tell_retry(&mut self, name: &TransactionName, retry_ms: u64, reason: &str) {
+        match self.retries.count(name) {
+            (tries, true) => {
+                tracing::warn!(sink = %self.name, transaction = %name, tries, retry_ms, %reason, "commit will be tried again");
+            }
+            (tries, false) => {
+                tracing::debug!(sink = %self.name, transaction = %name, tries, retry_ms, %reason, "commit will be tried again");
+            }
+        }
     }
 
     fn on_recovered(&mut self, committed: u32, rolled_back: u32, cx: &mut StageContext) {

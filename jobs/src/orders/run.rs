@@ -6,8 +6,9 @@
 
 use clap::{Args, ValueEnum};
 use tidegate::connectors::file::{BrokenLine, FileCounters};
-use tidegate::{Backend, RunError, RunSettings, SettingsError, explain_job, run_job};
+use tidegate::{Backend, Mode, RunError, RunSettings, SettingsError, explain_job, run_job};
 
+use crate::address::servers::{MysqlAddress, MysqlMode};
 use crate::address::{SinkAddress, SourceAddress};
 use crate::job;
 use tidegate_jobs::digits::counted;
@@ -92,6 +93,35 @@ impl RunArgs {
         self.check_own()
     }
 
+    /// What was asked for and may not be what was meant.
+    fn warning(&self) -> Option<&'static str> {
+        let plain = self.mysql().is_some_and(|address| address.mode == MysqlMode::Plain);
+        (plain && self.settings.mode == Mode::ExactlyOnce).then_some(
+            "?mode=plain writes outside of all transactions: what was written after the newest checkpoint is there twice after a crash, also with \
+             --mode exactly-once; ?mode=xa, staging and upsert keep the promise",
+        )
+    }
+
+    /// What helps here, beside what helps everywhere.
+    fn hint(&self, error: &str) -> Option<String> {
+        let address = self.mysql().filter(|address| address.mode == MysqlMode::Upsert)?;
+        error.contains(UNFIT_KEY).then(|| {
+            format!(
+                "?mode=upsert needs tables with other keys: `orders tables --mysql ADDRESS?mode=upsert --force` drops those in {address} and \
+                 makes them so"
+            )
+        })
+    }
+
+    /// The database that the tables are in.
+    fn mysql(&self) -> Option<&MysqlAddress> {
+        match &self.sink {
+            #[cfg(feature = "mysql")]
+            SinkAddress::Mysql(address) => Some(address),
+            _ => None,
+        }
+    }
+
     /// Checks those that belong to this job. To be explained it needs no folder of checkpoints.
     ///
     /// # Errors
@@ -124,6 +154,9 @@ pub(crate) fn explain(args: &RunArgs) -> Result<(), RunError> {
 /// [`RunError`].
 pub(crate) fn run(args: &RunArgs) -> Result<(), RunError> {
     let Backend::Hashmap = args.settings.backend;
+    if let Some(warning) = args.warning() {
+        eprintln!("orders: warning: {warning}");
+    }
     let mut counters = FileCounters::default();
     let outcome = run_job(NAME, &args.settings, |env| {
         counters = job::build(env, args)?;
@@ -137,5 +170,54 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), RunError> {
             if broken == 1 { "is" } else { "are" }
         );
     }
+    if let Some(hint) = outcome.as_ref().err().and_then(|error| args.hint(&error.to_string())) {
+        eprintln!("orders: {hint}");
+    }
     outcome.map(drop)
+}
+
+/// What a connector says of a table that has not the key it is written by.
+const UNFIT_KEY: &str = "is neither its primary key nor a unique key";
+
+#[cfg(feature = "mysql")]
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        run: RunArgs,
+    }
+
+    fn run_into(sink: &str, mode: &str) -> RunArgs {
+        let line = ["orders", "--source=datagen", "--checkpoints=c", &format!("--sink={sink}"), mode];
+        Line::try_parse_from(line).unwrap().run
+    }
+
+    #[test]
+    fn a_sink_without_the_promise_is_warned_of_where_the_promise_is_asked_for() {
+        let address = |mode| format!("mysql://u:s3cret@h:1/d?mode={mode}");
+        let warning = |mode, of| run_into(&address(mode), of).warning();
+        assert!(warning("plain", "--mode=exactly-once").unwrap().contains("twice"));
+        assert_eq!(warning("plain", "--mode=at-least-once"), None);
+        for mode in ["xa", "staging", "upsert"] {
+            assert_eq!(warning(mode, "--mode=exactly-once"), None, "{mode}");
+        }
+    }
+
+    #[test]
+    fn a_table_without_the_key_of_an_upsert_is_made_by_orders_tables() {
+        let refused = format!("(order_id) {UNFIT_KEY}");
+        let of = |mode| run_into(&format!("mysql://u:s3cret@h:1/d?mode={mode}"), "--mode=exactly-once");
+        let hint = of("upsert").hint(&refused).unwrap();
+        assert!(
+            hint.contains("orders tables") && hint.contains("h:1/d") && !hint.contains("s3cret"),
+            "{hint}"
+        );
+        assert_eq!(of("upsert").hint("no space left"), None);
+        assert_eq!(of("xa").hint(&refused), None);
+    }
 }

@@ -194,6 +194,20 @@ fn a_tortured_job_on_the_real_chain_counts_each_order_once_and_leaves_no_transac
 }
 
 #[test]
+fn a_tortured_job_from_kafka_to_kafka_brings_each_order_once_and_leaves_no_transaction() {
+    let chain = Chain::new("torture_kafka");
+    let topic = |name| format!("kafka://{}/{}", servers().kafka, chain.topic(name));
+    let (source, sink) = (format!("--source={}", topic("in")), format!("--sink={}", topic("out")));
+    let output = chain.orders(&["torture", "--kills=7", "--seed=8", &source, &sink, "--json", "--dir=t"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}{said}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(report["tables"]["topic"]["duplicates"], 0, "{report}");
+    assert_eq!(report["places_not_struck"], Value::Array(Vec::new()));
+    assert_eq!(report["transactions_left"]["kafka_partitions"], 0);
+}
+
+#[test]
 fn the_audit_over_servers_sees_each_planted_fault() {
     let chain = Chain::new("planted");
     let (kafka, topic) = (servers().kafka.clone(), chain.topic("in"));

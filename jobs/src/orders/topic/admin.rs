@@ -14,6 +14,8 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::MetadataTopic;
 use rdkafka::types::RDKafkaRespErr;
+use tidegate::connectors::kafka::TransactionAdmin;
+use tidegate::engine::io::TokioIo;
 use tidegate_jobs::stopwatch::Stopwatch;
 
 use super::TopicError;
@@ -185,6 +187,21 @@ pub(crate) fn held_back(address: &KafkaAddress) -> Result<u64, TopicError> {
         held += u64::from(stable < end);
     }
     Ok(held)
+}
+
+/// Transactions of the job with this log that are open at the cluster.
+///
+/// # Errors
+/// [`TopicError`].
+pub(crate) fn open_transactions(address: &KafkaAddress, log_id: &str) -> Result<u64, TopicError> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(TopicError::Runtime)?;
+    let mut admin = TransactionAdmin::new(&address.bootstrap, TokioIo::shared(runtime.handle().clone()));
+    let open = runtime.block_on(admin.list(true)).map_err(|source| TopicError::Transactions {
+        bootstrap: address.bootstrap.clone(),
+        source: Box::new(source),
+    })?;
+    Ok(open.iter().filter(|transaction| transaction.owner.log_id == log_id).count() as u64)
 }
 
 fn refuse_unfit(

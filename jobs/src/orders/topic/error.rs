@@ -35,6 +35,15 @@ pub(crate) enum TopicError {
         #[source]
         source: std::io::Error,
     },
+    /// Its transactions cannot be listed.
+    #[error("cannot list the transactions of {bootstrap}")]
+    Transactions {
+        /// The cluster.
+        bootstrap: String,
+        /// Why not.
+        #[source]
+        source: Box<tidegate::engine::api::ConnectorError>,
+    },
     /// The cluster is away or refuses.
     #[error("cannot {action} {address}\n  help: check that the broker runs and the topic is the one meant")]
     Refused {

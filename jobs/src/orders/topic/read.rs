@@ -74,3 +74,19 @@ pub(crate) fn each_record<E: From<TopicError>>(
     }
     Ok(())
 }
+
+/// How many records committed readers see; none where there is no topic.
+///
+/// # Errors
+/// [`TopicError`].
+pub(crate) fn count(address: &KafkaAddress) -> Result<u64, TopicError> {
+    let mut records = 0;
+    let counted = each_record(address, |_| {
+        records += 1;
+        Ok(())
+    });
+    match counted {
+        Err(TopicError::NoTopic { .. }) => Ok(0),
+        counted => counted.map(|()| records),
+    }
+}

@@ -68,8 +68,8 @@ pub(crate) struct TortureArgs {
     /// A topic instead of the files: it is filled first, and must not have records.
     #[arg(long, value_name = "kafka://HOST:PORT/TOPIC", value_parser = parse_topic)]
     pub(crate) source: Option<SourceAddress>,
-    /// A database of a server instead of a file; its tables are made, and must not be there.
-    #[arg(long, value_name = "mysql://USER:PASSWORD@HOST:PORT/DATABASE?mode=xa", value_parser = parse_tables)]
+    /// A database of a server, or a topic, instead of a file; the tables, or the topic, are made, and must not be there.
+    #[arg(long, value_name = "mysql://USER:PASSWORD@HOST:PORT/DATABASE?mode=xa or kafka://HOST:PORT/TOPIC", value_parser = parse_tables)]
     pub(crate) sink: Option<SinkAddress>,
     /// A second output beside the sink: every order into a topic, audited with the tables. It is made, and must not have records.
     #[cfg(feature = "rdkafka")]
@@ -127,13 +127,12 @@ fn parse_topic(text: &str) -> Result<SourceAddress, AddressError> {
 }
 
 fn parse_tables(text: &str) -> Result<SinkAddress, AddressError> {
-    match text.strip_prefix("mysql:") {
-        Some(_) => text.parse(),
-        None => Err(AddressError::Sink {
-            text: text.into(),
-            expected: "mysql://USER:PASSWORD@HOST:PORT/DATABASE, with ?mode=xa or staging",
-        }),
+    if ["mysql:", "kafka:"].iter().any(|scheme| text.starts_with(scheme)) {
+        return text.parse();
     }
+    let expected =
+        "mysql://USER:PASSWORD@HOST:PORT/DATABASE, with ?mode=xa or staging, or kafka://HOST:PORT/TOPIC";
+    Err(AddressError::Sink { text: text.into(), expected })
 }
 
 impl TortureArgs {

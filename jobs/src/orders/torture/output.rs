@@ -1,4 +1,4 @@
-//! What stands in the database of a process that has died.
+//! What stands in the output of a process that has died.
 //!
 //! Owns: two counts, read without writing anything: the next process must find the database as the dead one left it.
 //! Does not own: the comparison with the input ([`crate::verify`]).
@@ -13,7 +13,7 @@ use crate::address::SinkAddress;
 /// The counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Output {
-    /// Rows of `t_order_log`: orders whose effect is there, doubles included.
+    /// Rows of `t_order_log`, or records of a topic: orders whose effect is there, doubles included.
     pub(crate) orders: u64,
     /// Transactions that are staged and not decided.
     pub(crate) staged: u64,
@@ -35,6 +35,10 @@ pub(crate) enum ReadOutputError {
     #[cfg(feature = "mysql")]
     #[error(transparent)]
     Mysql(#[from] crate::database::DatabaseError),
+    /// A broker.
+    #[cfg(feature = "rdkafka")]
+    #[error(transparent)]
+    Kafka(#[from] crate::topic::TopicError),
 }
 
 impl Output {
@@ -43,7 +47,7 @@ impl Output {
     /// # Errors
     /// [`ReadOutputError`].
     #[cfg_attr(
-        not(feature = "mysql"),
+        not(any(feature = "mysql", feature = "rdkafka")),
         expect(unused_variables, reason = "only a server's transactions bear the log's id")
     )]
     pub(crate) fn of(sink: &SinkAddress, checkpoints: &Path) -> Result<Self, ReadOutputError> {
@@ -52,6 +56,15 @@ impl Output {
                 .map_err(|source| ReadOutputError::Sqlite { database: file.clone(), source }),
             #[cfg(feature = "mysql")]
             SinkAddress::Mysql(address) => Ok(Self::of_server(address, checkpoints)?),
+            #[cfg(feature = "rdkafka")]
+            SinkAddress::Kafka(address) => {
+                let orders = crate::topic::read::count(address)?;
+                let staged = match crate::log_id::log_id(checkpoints) {
+                    Some(log_id) => crate::topic::admin::open_transactions(address, &log_id)?,
+                    None => 0,
+                };
+                Ok(Self { orders, staged })
+            }
             // Nothing can be asked of these; torture refuses them.
             _ => Ok(Self::default()),
         }

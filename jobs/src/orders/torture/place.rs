@@ -8,7 +8,7 @@ use crate::address::SinkAddress;
 use tidegate_jobs::random::SplitMix64;
 
 /// Sinks of the orders job: each subtask has one writer and one committer of each.
-pub(crate) const SINKS: u64 = 4;
+const SINKS: u64 = 4;
 /// Batches of one subtask of one sink, after which a kill falls at the earliest; on a busy machine they are few and large.
 const BATCHES: u64 = 5;
 /// Statements of a subtask and sink in a little more than a checkpoint interval, at the least.
@@ -68,20 +68,26 @@ pub(crate) struct SinkPoints {
     pub(crate) half_batch: &'static str,
     /// A transaction is being committed.
     pub(crate) in_commit: &'static str,
+    /// Sinks of the job.
+    pub(crate) sinks: u64,
 }
 
 impl SinkPoints {
     /// Between two inserts of a batch; between merge and ledger.
     pub(crate) const SQLITE: Self =
-        Self { half_batch: "sqlite.insert.between", in_commit: "sqlite.merge.between" };
+        Self { half_batch: "sqlite.insert.between", in_commit: "sqlite.merge.between", sinks: SINKS };
     /// Between two statements of a branch; the server has committed, and nobody has taken note.
     #[cfg(feature = "mysql")]
     pub(crate) const XA: Self =
-        Self { half_batch: "mysql.insert.between", in_commit: "mysql.xa.commit.after" };
+        Self { half_batch: "mysql.insert.between", in_commit: "mysql.xa.commit.after", sinks: SINKS };
     /// Between two statements into a staging table; between its merge and the ledger.
     #[cfg(feature = "mysql")]
     pub(crate) const STAGING: Self =
-        Self { half_batch: "mysql.insert.between", in_commit: "mysql.staging.merge.between" };
+        Self { half_batch: "mysql.insert.between", in_commit: "mysql.staging.merge.between", sinks: SINKS };
+    /// The transaction has some of its batches and not the next one; the broker has committed, and nobody has taken note.
+    #[cfg(feature = "rdkafka")]
+    pub(crate) const KAFKA: Self =
+        Self { half_batch: "sink.write.before", in_commit: "sink.commit.after", sinks: 1 };
 
     /// Those of this sink.
     pub(crate) fn of(sink: &SinkAddress) -> Self {
@@ -92,6 +98,8 @@ impl SinkPoints {
             }
             #[cfg(feature = "mysql")]
             SinkAddress::Mysql(_) => Self::XA,
+            #[cfg(feature = "rdkafka")]
+            SinkAddress::Kafka(_) => Self::KAFKA,
             _ => Self::SQLITE,
         }
     }
@@ -111,10 +119,18 @@ pub(crate) struct FaultPass {
 impl FaultPass {
     /// A pass that a run of this parallelism comes to between its first and its third checkpoint, or, in recovery, at once; batches
     /// are counted and not foreseen, so that a kill with a record in the buffer may come earlier.
-    pub(crate) fn draw(place: Place, point: &'static str, parallelism: u32, random: &mut SplitMix64) -> Self {
-        let a_checkpoint = SINKS * u64::from(parallelism);
+    pub(crate) fn draw(
+        place: Place,
+        point: &'static str,
+        (parallelism, sinks): (u32, u64),
+        random: &mut SplitMix64,
+    ) -> Self {
+        let a_checkpoint = sinks * u64::from(parallelism);
         let nth = match place {
             // Passed by each batch.
+            Place::HalfBatch if point == "sink.write.before" => {
+                a_checkpoint * (BATCHES + random.below(BATCHES_MORE))
+            }
             Place::Buffered => a_checkpoint * (BATCHES + random.below(BATCHES_MORE)),
             // By each statement but the first of a transaction.
             Place::HalfBatch if point.starts_with("mysql.") => {
@@ -144,12 +160,12 @@ mod tests {
     fn a_strike_outside_recovery_lets_a_checkpoint_pass() {
         let mut random = SplitMix64::seeded(1);
         for _ in 0..100 {
-            let pass = FaultPass::draw(Place::Prepared, "sink.prepare.after", 3, &mut random);
+            let pass = FaultPass::draw(Place::Prepared, "sink.prepare.after", (3, SINKS), &mut random);
             assert!((13..=24).contains(&pass.nth), "{pass:?}");
-            let pass = FaultPass::draw(Place::Logged, "commit_log.checkpoint.after", 3, &mut random);
+            let pass = FaultPass::draw(Place::Logged, "commit_log.checkpoint.after", (3, SINKS), &mut random);
             assert!((2..=3).contains(&pass.nth), "{pass:?}");
         }
-        let pass = FaultPass::draw(Place::InRecovery, "sink.recover.after", 3, &mut random);
+        let pass = FaultPass::draw(Place::InRecovery, "sink.recover.after", (3, SINKS), &mut random);
         assert_eq!(pass.variable(), "sink.recover.after:1");
     }
 }

@@ -11,7 +11,7 @@
 
 use tidegate_jobs::random::SplitMix64;
 
-use super::place::{FaultPass, Place, SINKS, SinkPoints};
+use super::place::{FaultPass, Place, SinkPoints};
 
 /// The parts of a share.
 pub(crate) const WHOLE: u64 = 1_000;
@@ -72,8 +72,6 @@ pub(crate) const KILLS_MIN: u32 = Place::ALL.len() as u32;
 const ROLLBACK: [&str; 2] = ["sink.rollback.before", "sink.rollback.after"];
 const RECOVERY: [&str; 4] =
     ["commit_log.claim.after", "restore.read.after", "sink.recover.before", "sink.recover.after"];
-/// Of more transactions than there are sinks two are of the same sink.
-const TWO_OF_A_SINK: u64 = SINKS + 1;
 
 /// Kills that must follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +121,8 @@ impl Scene {
             points[usize::try_from(random.below(points.len() as u64)).unwrap_or(0)]
         };
         let strike = |place, point, parallelism, random: &mut SplitMix64| {
-            Strike::alone(Spot::Fault(FaultPass::draw(place, point, parallelism, random)), parallelism)
+            let pass = FaultPass::draw(place, point, (parallelism, points.sinks), random);
+            Strike::alone(Spot::Fault(pass), parallelism)
         };
         match self {
             Self::Progress => {
@@ -150,7 +149,8 @@ impl Scene {
             Self::BetweenCommits => {
                 let logged = strike(Place::Logged, "commit_log.checkpoint.after", parallelism.max(2), random);
                 vec![
-                    Strike { leaves_min: TWO_OF_A_SINK, ..logged },
+                    // Of more transactions than there are sinks two are of the same sink.
+                    Strike { leaves_min: points.sinks + 1, ..logged },
                     strike(Place::BetweenCommits, "sink.commit.between", 1, random),
                 ]
             }
@@ -216,7 +216,7 @@ mod tests {
                     if place(&pair[1]) == Some(Place::BetweenCommits) {
                         assert_eq!(place(&pair[0]), Some(Place::Logged));
                         assert!(pair[0].parallelism > pair[1].parallelism);
-                        assert_eq!(pair[0].leaves_min, TWO_OF_A_SINK);
+                        assert_eq!(pair[0].leaves_min, SinkPoints::SQLITE.sinks + 1);
                     }
                     if matches!(pair[1].spot, Spot::Fault(pass) if ROLLBACK.contains(&pass.point)) {
                         assert_eq!((place(&pair[0]), pair[0].leaves_min), (Some(Place::Prepared), 1));

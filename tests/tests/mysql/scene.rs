@@ -222,11 +222,17 @@ impl Scene {
 
     /// Waits until nobody else has a session in this database. MariaDB lets a branch go only after it has stopped showing its session.
     pub(crate) async fn alone(&self) {
+        self.alone_but_for(0).await;
+        self.io.sleep(Duration::from_millis(200)).await;
+    }
+
+    /// Waits until no more than so many others have a session in this database.
+    pub(crate) async fn alone_but_for(&self, others: usize) {
         let sql =
             "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND ID <> CONNECTION_ID()";
         for _ in 0..400 {
-            if self.ask::<(u64,)>(sql).await.is_empty() {
-                return self.io.sleep(Duration::from_millis(200)).await;
+            if self.ask::<(u64,)>(sql).await.len() <= others {
+                return;
             }
             self.io.sleep(Duration::from_millis(10)).await;
         }

@@ -123,3 +123,37 @@ fn a_trigger_and_a_key_that_folds_are_warned_of() {
         "{text}"
     );
 }
+
+#[test]
+fn a_text_key_that_takes_two_texts_for_one_is_warned_of_and_what_is_advised_instead_takes_both() {
+    for kind in [ServiceKind::MariaDb, ServiceKind::MySql] {
+        let mut database = Database::on(kind);
+        let mut warned = |column: &str, texts: (&str, &str), are_one: bool| {
+            database.run("DROP TABLE IF EXISTS t");
+            database.run(&format!("CREATE TABLE t (id {column} PRIMARY KEY, name VARCHAR(9))"));
+            database.run(&format!("INSERT INTO t (id) VALUES ('{}')", texts.0));
+            let second = database.try_run(&format!("INSERT INTO t (id) VALUES ('{}')", texts.1));
+            assert_eq!(second.is_err(), are_one, "{column} on {kind:?}: {second:?}");
+            let columns =
+                Columns::new().column("id", |p: &Pair| p.0.to_string()).column("name", |p| p.1.clone());
+            let sink = MysqlSink::table(database.url(), "t").columns(|_| columns).upsert_by("id");
+            crate::scene::preflight(&sink).unwrap()
+        };
+        let mut advised = String::new();
+        for (column, texts, why) in [
+            ("VARCHAR(9) COLLATE utf8mb4_bin", ("a", "a "), "blanks at the end"),
+            ("VARCHAR(9) COLLATE utf8mb4_general_ci", ("a", "A"), "different texts"),
+            ("CHAR(9) COLLATE utf8mb4_bin", ("a", "a "), "takes no blanks"),
+            ("DECIMAL(9,2)", ("1", "1.0"), "different texts"),
+            ("BINARY(9)", ("a", "a\\0"), "zero bytes"),
+        ] {
+            let warnings = warned(column, texts, true);
+            assert_eq!(warnings.len(), 1, "{column} on {kind:?}: {warnings:?}");
+            assert!(warnings[0].contains(why), "{column} on {kind:?}: {warnings:?}");
+            advised = warnings[0].split("COLLATE ").nth(1).unwrap().split(',').next().unwrap().to_owned();
+        }
+        for column in [format!("VARCHAR(9) COLLATE {advised}"), "VARBINARY(9)".to_owned()] {
+            assert_eq!(warned(&column, ("a", "a "), false), Vec::<String>::new(), "{column} on {kind:?}");
+        }
+    }
+}

@@ -1,18 +1,20 @@
 //! A server that goes away under a running job, that refuses a known user for a while, or forgets a prepared branch.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tidegate::connectors::mysql::{Xid, prepared_branches};
 use tidegate::engine::api::TwoPhaseSink;
 use tidegate::engine::execution::ExecutionConfig;
 use tidegate::engine::jobmanager::RestartStrategy;
+use tidegate::prelude::*;
 use tidegate::state::CheckpointStorage;
 use tidegate_jobs::services::{Service, ServiceKind};
 use tidegate_jobs::tcp_proxy::Direction;
 
 use super::chain::{
-    Once, Phases, audit, config, holds_for, job, numbers_sink, numbers_table, run_job, run_watched,
+    Once, Phases, audit, config, holds_for, job, numbers, numbers_sink, numbers_table, run_job, run_watched,
 };
 use super::scene::{Scene, on_both, on_server};
 
@@ -25,38 +27,91 @@ fn patient() -> ExecutionConfig {
     ExecutionConfig { restart, ..config(100) }
 }
 
+/// How long a server is away.
+const AWAY: Duration = Duration::from_secs(20);
+
+/// A server of one's own that is killed when everyone is half through, and comes back after [`AWAY`].
+struct Away {
+    service: Arc<Mutex<Service>>,
+    half_through: Barrier,
+    coming: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Away {
+    fn new(kind: ServiceKind, jobs: usize) -> Arc<Self> {
+        let service = Arc::new(Mutex::new(Service::own(kind, "xa-away", &[]).unwrap()));
+        Arc::new(Self { service, half_through: Barrier::new(jobs), coming: Mutex::new(None) })
+    }
+
+    fn url(&self) -> String {
+        self.service.lock().unwrap().mysql_url().unwrap().to_owned()
+    }
+
+    /// Called by each job once.
+    fn strike(&self) {
+        if !self.half_through.wait().is_leader() {
+            return;
+        }
+        self.service.lock().unwrap().kill().unwrap();
+        let service = Arc::clone(&self.service);
+        *self.coming.lock().unwrap() = Some(std::thread::spawn(move || {
+            holds_for(AWAY, "the server is away", || true);
+            service.lock().unwrap().start().unwrap();
+        }));
+    }
+
+    /// Runs one of the jobs; `phases`: none upserts.
+    async fn run(self: &Arc<Self>, scene: &Scene, phases: Option<Phases>) {
+        numbers_table(scene).await;
+        let strike = Once::new({
+            let away = Arc::clone(self);
+            move || away.strike()
+        });
+        let at = move |number| {
+            if number == RECORDS / 2 {
+                strike.run();
+            }
+        };
+        let env = match phases {
+            Some(phases) => job(&scene.url, phases, RECORDS, at),
+            None => {
+                scene.sql("ALTER TABLE w ADD PRIMARY KEY (n)").await;
+                let env = StreamEnvironment::new();
+                let by_number = numbers(&env, RECORDS, 3_000, at).key_by(|n| *n);
+                let _ = by_number.sink("out", numbers_sink(&scene.url).upsert_by("n"));
+                env
+            }
+        };
+        let ended = run_job(scene, env, 2, patient());
+        match phases {
+            Some(_) => {
+                ended.finished();
+                assert!(ended.restarts.len() >= 5, "{ended:?}");
+            }
+            // Its retries last for so long.
+            None => ended.unbroken(),
+        }
+        audit(scene, RECORDS).await;
+    }
+}
+
+/// Every sink on both servers, at the same time: what takes time is the outage.
 #[test]
 fn a_server_killed_and_away_for_20_s_is_waited_for_and_each_row_is_there_once() {
-    let service = Service::own(ServiceKind::MariaDb, "xa-away", &[]).unwrap();
-    let url = service.mysql_url().unwrap().to_owned();
-    let service = Arc::new(Mutex::new(service));
-    on_server(&url, |scene| {
-        let service = Arc::clone(&service);
-        async move {
-            numbers_table(&scene).await;
-            let coming = Arc::new(Mutex::new(None));
-            let strike = Once::new({
-                let (service, coming) = (Arc::clone(&service), Arc::clone(&coming));
-                move || {
-                    service.lock().unwrap().kill().unwrap();
-                    *coming.lock().unwrap() = Some(std::thread::spawn(move || {
-                        holds_for(Duration::from_secs(20), "the server is away", || true);
-                        service.lock().unwrap().start().unwrap();
-                    }));
-                }
-            });
-            let env = job(&scene.url, Phases::Xa, RECORDS, move |number| {
-                if number == RECORDS / 2 {
-                    strike.run();
-                }
-            });
-            let ended = run_job(&scene, env, 2, patient());
-            coming.lock().unwrap().take().unwrap().join().unwrap();
-            ended.finished();
-            assert!(ended.restarts.len() >= 5, "{ended:?}");
-            audit(&scene, RECORDS).await;
+    let sinks = [Some(Phases::Xa), Some(Phases::Staging), None];
+    let servers = [ServiceKind::MariaDb, ServiceKind::MySql].map(|kind| Away::new(kind, sinks.len()));
+    std::thread::scope(|threads| {
+        for away in &servers {
+            for phases in sinks {
+                threads.spawn(move || {
+                    on_server(&away.url(), |scene| async move { away.run(&scene, phases).await });
+                });
+            }
         }
     });
+    for away in servers {
+        away.coming.lock().unwrap().take().unwrap().join().unwrap();
+    }
 }
 
 /// After a kill a server can answer before it has read its users.

@@ -362,7 +362,7 @@ impl MysqlError {
 
     /// Whether the server may have done what it was asked.
     pub fn is_uncertain(&self) -> bool {
-        let killed = matches!(self.code(), Some(KILLED | INTERRUPTED | SHUTDOWN | IDLE | IDLE_MARIADB));
+        let killed = self.code().is_some_and(|code| ENDED.contains(&code));
         killed || matches!(self, Self::ConnectionLost { .. } | Self::NoAnswer { .. })
     }
 
@@ -432,16 +432,16 @@ const NO_ACCESS_TO_DATABASE: u16 = 1044;
 pub(crate) const TOO_MANY_CONNECTIONS: u16 = 1040;
 /// `User has already more than 'max_user_connections' active connections`.
 pub(crate) const TOO_MANY_OF_USER: u16 = 1203;
-/// `Connection was killed`.
-const KILLED: u16 = 1927;
-/// `Query execution was interrupted`: by KILL, on MySQL.
-const INTERRUPTED: u16 = 1317;
-/// `Server shutdown in progress`.
-const SHUTDOWN: u16 = 1053;
-/// MySQL: the client was disconnected because of inactivity.
-const IDLE: u16 = 4031;
-/// MariaDB: idle transaction timeout.
-const IDLE_MARIADB: u16 = 1159;
+/// The session has ended, or is about to: whether what was asked last is done is not known.
+const ENDED: [u16; 7] = [
+    // `Connection was killed`; MySQL: `The session was killed`.
+    1927, 3169, // `Query execution was interrupted`: by KILL, on MySQL.
+    1317,
+    // `Server shutdown in progress`; MySQL: `The server is currently in offline mode`, which ends the sessions of users.
+    1053, 3032,
+    // MySQL: the client was disconnected because of inactivity; MariaDB: idle transaction timeout.
+    4031, 1159,
+];
 
 impl From<MysqlError> for ConnectorError {
     fn from(error: MysqlError) -> Self {
@@ -484,7 +484,10 @@ mod tests {
         for bad_input in [1406, 1048, 1264, 1062, 1146, 1142, 1401] {
             assert!(!answered(bad_input).is_restartable(), "{bad_input}");
         }
-        assert!(answered(1927).is_uncertain() && !answered(1213).is_uncertain());
+        assert!(!answered(1213).is_uncertain());
+        for ended in [1927, 3169, 1317, 1053, 3032, 4031, 1159] {
+            assert!(answered(ended).is_away() && answered(ended).is_restartable(), "{ended}");
+        }
         assert!(answered(1040).is_away());
     }
 

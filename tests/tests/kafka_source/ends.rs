@@ -21,6 +21,9 @@ fn a_bounded_read_ends_although_the_last_offset_is_a_commit_marker() {
     assert_eq!(records.len(), 5, "the other partition has aborted records and markers only");
     let stop = StoppingOffsets::Explicit(BTreeMap::from([(0, 6), (1, 6)]));
     assert_eq!(read_all(numbers(&topic).bounded(stop), 2).len(), 5);
+    // A fetch that brings one batch of the log: the marker at the end comes alone, and no record with it.
+    let one_by_one = numbers(&topic).property("fetch.message.max.bytes", "1");
+    assert_eq!(read_all(one_by_one.bounded(StoppingOffsets::Latest), 1).len(), 5);
 }
 
 #[test]

@@ -130,7 +130,7 @@ pub(crate) async fn insert(
 }
 
 /// Runs a statement; when it waits for a row, finds out for whom before the wait ends, since nobody can tell afterwards.
-async fn execute_watched(
+pub(crate) async fn execute_watched(
     connection: &mut Connection,
     doing: &str,
     sql: &str,

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use super::{MysqlError, MysqlUrl};
+
 /// Limits of one session. Every wait on the server is below the checkpoint timeout, so that a job learns why before it gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionLimits {
@@ -33,6 +35,10 @@ const CONNECT_MAX: Duration = Duration::from_secs(10);
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(50);
 /// Shortest that the servers know.
 const SECOND: Duration = Duration::from_secs(1);
+/// A statement has at least so much longer than its wait for a lock: the answer that the lock did not come has to come too.
+const ANSWER_ROOM: Duration = Duration::from_millis(500);
+/// Below this checkpoint timeout the servers' second is too long a step.
+const CHECKPOINT_TIMEOUT_MIN: Duration = Duration::from_secs(2);
 /// Sessions outlive such a pause.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
@@ -46,10 +52,28 @@ impl SessionLimits {
         let (lock_wait, idle) = (part(3, LOCK_WAIT_MAX), part(6, IDLE_MAX));
         Self {
             connect: part(4, CONNECT_MAX),
-            statement: (checkpoint_timeout * 7 / 8).max(lock_wait + SECOND),
+            statement: (checkpoint_timeout * 7 / 8).max(lock_wait + ANSWER_ROOM),
             lock_wait,
             idle,
         }
+    }
+
+    /// Refuses a checkpoint timeout below which nothing on the server at `url` can be waited for.
+    pub(crate) fn check(checkpoint_timeout: Duration, url: &MysqlUrl) -> Result<(), MysqlError> {
+        if checkpoint_timeout >= CHECKPOINT_TIMEOUT_MIN {
+            return Ok(());
+        }
+        let is_ms = checkpoint_timeout.as_millis();
+        Err(MysqlError::Unusable {
+            server: url.place(),
+            why: format!(
+                "the checkpoint timeout is {is_ms} ms, and a wait for a lock, which must be shorter, takes at least 1 s there"
+            ),
+            remedy: format!(
+                "set the checkpoint timeout (`--checkpoint-timeout`) to at least {} ms",
+                CHECKPOINT_TIMEOUT_MIN.as_millis()
+            ),
+        })
     }
 }
 
@@ -68,13 +92,23 @@ mod tests {
 
     #[test]
     fn every_wait_is_below_the_checkpoint_timeout() {
-        for secs in [3, 10, 120, 3_600] {
+        let url = MysqlUrl::parse("mysql://u:p@h:1/d").unwrap();
+        for secs in [2, 3, 10, 120, 3_600] {
             let timeout = Duration::from_secs(secs);
+            SessionLimits::check(timeout, &url).unwrap();
             let limits = SessionLimits::below(timeout);
             for span in [limits.connect, limits.statement, limits.lock_wait, limits.idle] {
                 assert!(span < timeout && span >= SECOND, "{secs}: {limits:?}");
             }
             assert!(limits.lock_wait < limits.statement);
+        }
+    }
+    #[test]
+    fn a_checkpoint_timeout_below_the_servers_shortest_wait_is_refused_with_both_numbers() {
+        let url = MysqlUrl::parse("mysql://u:p@h:1/d").unwrap();
+        let said = SessionLimits::check(Duration::from_millis(1_999), &url).unwrap_err().to_string();
+        for part in ["h:1/d", "1999 ms", "at least 1 s", "at least 2000 ms"] {
+            assert!(said.contains(part), "{part} is not in: {said}");
         }
     }
 }

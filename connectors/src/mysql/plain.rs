@@ -43,7 +43,11 @@ impl<T: Clone + Send + 'static> Sink for PlainMysqlSink<T> {
 
     fn preflight(&self, context: PreflightContext) -> impl Future<Output = PreflightResult> + Send + use<T> {
         let target = self.sink.target();
-        async move { Ok(preflight::look_at_table(&target?, &context).await?) }
+        async move {
+            let target = target?;
+            SessionLimits::check(context.checkpoints.timeout(), &target.url)?;
+            Ok(preflight::look_at_table(&target, &context).await?)
+        }
     }
 
     fn open(

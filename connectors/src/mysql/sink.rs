@@ -18,8 +18,8 @@ use super::table::TableSpec;
 use super::xa_committer::XaCommitter;
 use super::xa_writer::{XaBranch, XaWriter};
 use super::{
-    IntoMysqlUrl, IntoMysqlValue, MysqlError, MysqlUrl, MysqlUrlError, PlainMysqlSink, StagingMysqlSink,
-    UpsertSink, preflight,
+    IntoMysqlUrl, IntoMysqlValue, MysqlError, MysqlUrl, MysqlUrlError, PlainMysqlSink, SessionLimits,
+    StagingMysqlSink, UpsertSink, preflight,
 };
 use crate::columns::column_methods;
 use crate::key_columns::KeyColumns;
@@ -182,7 +182,11 @@ impl<T: Clone + Send + 'static> TwoPhaseSink for MysqlSink<T> {
 
     fn preflight(&self, context: PreflightContext) -> impl Future<Output = PreflightResult> + Send + use<T> {
         let target = self.target();
-        async move { Ok(preflight::look_for_xa(&target?, &context).await?) }
+        async move {
+            let target = target?;
+            SessionLimits::check(context.checkpoints.timeout(), &target.url)?;
+            Ok(preflight::look_for_xa(&target, &context).await?)
+        }
     }
 
     fn holds_locks(&self) -> bool {

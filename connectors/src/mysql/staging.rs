@@ -11,7 +11,7 @@ use tidegate_engine::api::{
 
 use super::staging_committer::StagingCommitter;
 use super::staging_writer::{StagedTable, StagingWriter};
-use super::{MysqlSink, preflight};
+use super::{MysqlSink, SessionLimits, preflight};
 
 /// Rows into a table, exactly once, by a staging table per checkpoint and subtask. Made by [`MysqlSink::staging`].
 #[derive(Debug)]
@@ -43,7 +43,11 @@ impl<T: Clone + Send + 'static> TwoPhaseSink for StagingMysqlSink<T> {
 
     fn preflight(&self, context: PreflightContext) -> impl Future<Output = PreflightResult> + Send + use<T> {
         let target = self.sink.target();
-        async move { Ok(preflight::look_for_staging(&target?, &context).await?) }
+        async move {
+            let target = target?;
+            SessionLimits::check(context.checkpoints.timeout(), &target.url)?;
+            Ok(preflight::look_for_staging(&target, &context).await?)
+        }
     }
 
     fn merges_by_key(&self) -> bool {

@@ -10,6 +10,7 @@ use mysql_async::Value;
 use tidegate_engine::operator::{TransactionName, TransactionScope};
 
 use super::constraints::Check;
+use super::insert::execute_watched;
 use super::table::{TableSpec, quoted};
 use super::xid::{FORMAT_ID, Xid, staging_table};
 use super::{Connection, MysqlError};
@@ -93,7 +94,7 @@ pub(crate) async fn merge(
         spec.merge_clause("tidegate_new")
     );
     let doing = format!("merging {table} into the table {}", spec.name);
-    connection.execute(&doing, &sql, Vec::new()).await.map(drop).map_err(|error| match error {
+    execute_watched(connection, &doing, &sql, Vec::new()).await.map_err(|error| match error {
         MysqlError::DuplicateKey { at, source } | MysqlError::Unfit { at, source, .. } => {
             MysqlError::Unmerged { at, staging: table.to_owned(), source }
         }

@@ -21,6 +21,7 @@ use tidegate_engine::clock::{Moment, SharedClock};
 use tidegate_engine::io::SharedIo;
 use tidegate_state::fault_point;
 
+use super::insert::execute_watched;
 use super::row_place::RowPlaces;
 use super::table_check::check_table;
 use super::upsert_buffer::{Reduced, RowLayout};
@@ -173,7 +174,7 @@ async fn run(
         if index > 0 {
             fault_point!("mysql.upsert.write.between");
         }
-        let written = connection.execute(&doing, &statement.sql, statement.values).await;
+        let written = execute_watched(connection, &doing, &statement.sql, statement.values).await;
         written.map_err(|error| match statement.first_row {
             Some(first) => RowPlaces::of(spec, None, &changes.upserts[first..].concat()).named(error),
             None => error,

@@ -2,8 +2,9 @@
 //!
 //! Owns: what a test does to the broker beside the job. Does not own: the job. Runs on: the test's thread.
 
-use std::sync::OnceLock;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::live_job::eventually;
@@ -14,15 +15,50 @@ use rdkafka::message::OwnedHeaders;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use tidegate_jobs::services::{Service, ServiceKind};
+use tidegate_jobs::tcp_proxy::TcpProxy;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
 static SHARED: OnceLock<Service> = OnceLock::new();
 static TOPICS: AtomicU32 = AtomicU32::new(0);
 
+/// One test at a time has the place in front of the shared broker.
+static PLACE: Mutex<()> = Mutex::new(());
+
+fn service() -> &'static Service {
+    SHARED.get_or_init(|| Service::shared(ServiceKind::Kafka).unwrap())
+}
+
 /// The broker that all tests share.
 pub(crate) fn shared() -> &'static str {
-    SHARED.get_or_init(|| Service::shared(ServiceKind::Kafka).unwrap()).bootstrap().unwrap()
+    service().bootstrap().unwrap()
+}
+
+/// The place in front of the shared broker where a proxy can stand.
+pub(crate) struct Place {
+    /// Where clients come to.
+    pub(crate) listen: SocketAddr,
+    target: SocketAddr,
+    _taken: MutexGuard<'static, ()>,
+}
+
+impl Place {
+    /// Waits until it is free.
+    pub(crate) fn take() -> Self {
+        let taken = PLACE.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = |name| service().variable(name).unwrap().parse().unwrap();
+        Self { listen: address("KAFKA_PROXY_LISTEN"), target: address("KAFKA_PROXY_TARGET"), _taken: taken }
+    }
+
+    /// The test before may have left the address a moment ago.
+    pub(crate) fn proxy(&self) -> TcpProxy {
+        let mut proxy = None;
+        eventually("the proxy listens", || {
+            proxy = TcpProxy::start_at(self.listen, self.target).ok();
+            proxy.is_some()
+        });
+        proxy.unwrap()
+    }
 }
 
 /// A record to be written.

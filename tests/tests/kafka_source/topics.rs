@@ -7,7 +7,7 @@ use tidegate::engine::execution::ExecutionConfig;
 use tidegate::prelude::*;
 use tidegate::state::CheckpointStorage;
 
-use crate::broker::{Topic, shared};
+use crate::broker::{Place, Topic, shared};
 use crate::live_job::{LiveJob, eventually, memory};
 use crate::reading::{Placed, numbers};
 use tidegate_tests::checkpoints_every;
@@ -63,6 +63,27 @@ fn a_topic_that_was_made_again_stops_the_job_before_a_record_of_the_new_one_is_r
     topic.delete();
     eventually("the topic's end", || std::panic::catch_unwind(|| topic.create(1)).is_ok());
     topic.write_numbers(1, 1_000, 500);
+    let text = job.failure();
+    assert!(text.contains("deleted and created again"), "{text}");
+    assert_eq!(sink.records().len(), 10);
+}
+
+/// Nothing but the client's log tells this one: when the source is back, the new topic has a record at its offset.
+#[test]
+fn a_topic_that_was_made_again_and_filled_while_the_source_was_away_is_not_read_at_the_old_offset() {
+    let (topic, place) = (Topic::new(1), Place::take());
+    topic.write_numbers(1, 0, 10);
+    let proxy = place.proxy();
+    let proxied = Topic { bootstrap: place.listen.to_string(), ..topic.clone() };
+    let source = numbers(&proxied).discovery_interval(Duration::from_secs(600));
+    let (job, sink) = start(source, &memory());
+    eventually("the old records", || sink.records().len() >= 10);
+    proxy.refuse().unwrap();
+    proxy.cut_all();
+    topic.delete();
+    eventually("the topic's end", || std::panic::catch_unwind(|| topic.create(1)).is_ok());
+    topic.write_numbers(1, 1_000, 500);
+    proxy.accept().unwrap();
     let text = job.failure();
     assert!(text.contains("deleted and created again"), "{text}");
     assert_eq!(sink.records().len(), 10);

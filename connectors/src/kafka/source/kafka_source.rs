@@ -55,7 +55,7 @@ pub(super) type Deserialize<T> =
 /// .bounded(StoppingOffsets::Latest);
 /// ```
 pub struct KafkaSource<T> {
-    settings: Arc<KafkaSourceSettings>,
+    pub(super) settings: Arc<KafkaSourceSettings>,
     deserialize: Deserialize<T>,
 }
 

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
+use rdkafka::config::RDKafkaLogLevel;
 use tidegate_engine::api::ConnectorError;
 
 use super::offsets::{StartingOffsets, StoppingOffsets};
@@ -125,6 +126,25 @@ impl KafkaSourceSettings {
         let debug =
             self.config.property("debug").map_or_else(|| "topic".to_owned(), |own| format!("{own},topic"));
         client.set("debug", debug);
+        // Else the level is that of the process's logger, and the library drops the line before anybody sees it.
+        client.set_log_level(RDKafkaLogLevel::Debug);
         client
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kafka::KafkaSource;
+
+    #[test]
+    fn a_consumers_debugging_log_is_on_whatever_the_process_logs() {
+        let plain = KafkaSource::<u64>::json("localhost:1", "numbers");
+        let (own, none) = (plain.clone().property("debug", "fetch"), plain);
+        for (source, debug) in [(none, "topic"), (own, "fetch,topic")] {
+            let client = source.settings.consumer();
+            assert!(matches!(client.log_level, RDKafkaLogLevel::Debug), "{:?}", client.log_level);
+            assert_eq!(client.get("debug"), Some(debug));
+        }
     }
 }

@@ -9,7 +9,8 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
-use rdkafka::message::Message;
+use rdkafka::message::{Message, OwnedMessage, Timestamp};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use tidegate::connectors::kafka::wire::WireClient;
 use tidegate::connectors::kafka::{JobTransaction, TransactionAdmin};
@@ -82,6 +83,18 @@ impl Topic {
         eventually("that can be read", || self.try_read("read_uncommitted").is_ok());
     }
 
+    /// So many numbers, each once and without transactions.
+    pub(crate) fn fill(&self, numbers: u64) {
+        let producer: BaseProducer =
+            ClientConfig::new().set("bootstrap.servers", &self.bootstrap).create().unwrap();
+        for number in 0..numbers {
+            let text = number.to_string();
+            let record = BaseRecord::to(&self.name).key(&text).payload(&text);
+            producer.send(record).map_err(|(error, _)| error).unwrap();
+        }
+        producer.flush(PATIENCE).unwrap();
+    }
+
     /// Its id; none while it is not there.
     pub(crate) fn id(&self) -> Option<String> {
         let found = apart(async {
@@ -115,11 +128,21 @@ impl Topic {
         self.read("read_uncommitted")
     }
 
+    /// Committed records with their timestamps.
+    pub(crate) fn timestamps(&self) -> Vec<(String, Timestamp)> {
+        let messages = self.messages("read_committed").unwrap();
+        messages.iter().map(|message| (text(message), message.timestamp())).collect()
+    }
+
     fn read(&self, isolation: &str) -> Vec<String> {
         self.try_read(isolation).unwrap()
     }
 
     fn try_read(&self, isolation: &str) -> Result<Vec<String>, KafkaError> {
+        Ok(self.messages(isolation)?.iter().map(text).collect())
+    }
+
+    fn messages(&self, isolation: &str) -> Result<Vec<OwnedMessage>, KafkaError> {
         let consumer: BaseConsumer = ClientConfig::new()
             .set("bootstrap.servers", &self.bootstrap)
             .set("group.id", "audit")
@@ -137,9 +160,7 @@ impl Topic {
         while ends < self.partitions {
             assert!(clock.now() < PATIENCE, "{self:?} is not read to its end");
             match consumer.poll(Duration::from_millis(200)) {
-                Some(Ok(message)) => {
-                    records.push(String::from_utf8(message.payload().unwrap().to_vec()).unwrap());
-                }
+                Some(Ok(message)) => records.push(message.detach()),
                 Some(Err(KafkaError::PartitionEOF(_))) => ends += 1,
                 Some(Err(error)) => return Err(error),
                 None => {}
@@ -178,6 +199,10 @@ impl Topic {
         };
         listed.into_iter().filter(of_topic).map(|it| it.id).collect()
     }
+}
+
+fn text(message: &OwnedMessage) -> String {
+    String::from_utf8(message.payload().unwrap().to_vec()).unwrap()
 }
 
 /// Runs on a thread and a runtime of its own, whether or not there is one here.

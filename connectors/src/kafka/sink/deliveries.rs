@@ -11,11 +11,13 @@ use std::sync::{Mutex, PoisonError};
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::Message as _;
 use rdkafka::producer::{DeliveryResult, ProducerContext};
 use serde::Deserialize;
 use tidegate_engine::broker::Producer;
 
+use super::refused_record::RefusedRecord;
 use crate::kafka::client_log::log_line;
 
 /// What statistics tell.
@@ -43,9 +45,34 @@ pub(super) struct Deliveries {
     /// Counts everything that was told, so that a poll can tell whether it found something.
     events: AtomicU64,
     /// Guards the first failure of a record; written when a poll meets one.
-    failed: Mutex<Option<KafkaError>>,
+    failed: Mutex<Option<Undelivered>>,
     /// Guards the newest identity; written by the thread that polls, read by the writer.
     seen: Mutex<Option<SeenProducer>>,
+}
+
+/// A record that was not delivered.
+#[derive(Clone, Debug)]
+pub(super) struct Undelivered {
+    pub(super) record: RefusedRecord,
+    pub(super) error: KafkaError,
+}
+
+impl Undelivered {
+    /// Whether it tells more than the one before: that shares the fate of another one in its batch, or is a smaller one of a batch that is too
+    /// large, of which the broker names none.
+    fn tells_more_than(&self, first: &Self) -> bool {
+        let too_large =
+            |it: &Self| it.error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageSizeTooLarge);
+        match (first.is_beside_another(), self.is_beside_another()) {
+            (true, own) => !own,
+            (false, _) => too_large(first) && too_large(self) && self.record.bytes > first.record.bytes,
+        }
+    }
+
+    /// Whether it shares the fate of another one in its batch, which tells the reason.
+    fn is_beside_another(&self) -> bool {
+        self.error.rdkafka_error_code() == Some(RDKafkaErrorCode::InvalidDifferentRecord)
+    }
 }
 
 #[derive(Deserialize)]
@@ -98,8 +125,15 @@ impl Deliveries {
         self.events.load(Ordering::Acquire)
     }
 
-    /// The first record that was not delivered.
-    pub(super) fn failure(&self) -> Option<KafkaError> {
+    fn note_failure(&self, new: Undelivered) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.as_ref().is_none_or(|first| new.tells_more_than(first)) {
+            *failed = Some(new);
+        }
+    }
+
+    /// The first record that was not delivered for a reason of its own.
+    pub(super) fn failure(&self) -> Option<Undelivered> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -131,17 +165,21 @@ impl ClientContext for Deliveries {
 }
 
 impl ProducerContext for Deliveries {
-    type DeliveryOpaque = ();
+    /// The record's number.
+    type DeliveryOpaque = usize;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+    fn delivery(&self, result: &DeliveryResult<'_>, number: usize) {
         self.events.fetch_add(1, Ordering::AcqRel);
         match result {
             Ok(_) => drop(self.delivered.fetch_add(1, Ordering::AcqRel)),
-            Err((error, _)) => {
-                self.failed
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .get_or_insert_with(|| error.clone());
+            Err((error, message)) => {
+                let record = RefusedRecord {
+                    number: number as u64,
+                    key: message.key().map(<[u8]>::to_vec),
+                    time_ms: message.timestamp().to_millis(),
+                    bytes: message.payload_len() + message.key_len(),
+                };
+                self.note_failure(Undelivered { record, error: error.clone() });
             }
         }
     }
@@ -162,6 +200,27 @@ mod tests {
         assert_eq!(told(r#"{"eos": {"producer_id": -1, "producer_epoch": -1}}"#), None);
         assert_eq!(told(r#"{"brokers": {}}"#), None);
         assert_eq!(told("{"), None);
+    }
+
+    #[test]
+    fn the_failure_that_is_kept_is_the_first_one_with_a_reason_of_its_own_or_the_largest_of_its_batch() {
+        let deliveries = Deliveries::default();
+        let failed = |number, code| {
+            let record = RefusedRecord { number, key: None, time_ms: None, bytes: 1 };
+            deliveries.note_failure(Undelivered { record, error: KafkaError::MessageProduction(code) });
+            deliveries.failure().map(|it| it.record.number)
+        };
+        assert_eq!(failed(1, RDKafkaErrorCode::InvalidDifferentRecord), Some(1));
+        assert_eq!(failed(2, RDKafkaErrorCode::InvalidDifferentRecord), Some(1));
+        assert_eq!(failed(3, RDKafkaErrorCode::InvalidTimestamp), Some(3));
+        assert_eq!(failed(4, RDKafkaErrorCode::PurgeQueue), Some(3));
+        let deliveries = Deliveries::default();
+        for (number, bytes) in [(1, 1), (2, 200_000), (3, 1)] {
+            let record = RefusedRecord { number, key: None, time_ms: None, bytes };
+            let error = KafkaError::MessageProduction(RDKafkaErrorCode::MessageSizeTooLarge);
+            deliveries.note_failure(Undelivered { record, error });
+        }
+        assert_eq!(deliveries.failure().map(|it| it.record.number), Some(2));
     }
 
     #[test]

@@ -47,6 +47,19 @@ pub enum KafkaSinkError {
         /// The topic.
         topic: String,
     },
+    /// A right that this client does not have.
+    #[error(
+        "the sink into the topic {topic}: the brokers do not let this client {what}\n  help: kafka-acls.sh --add --allow-principal User:.. \
+         {rule}"
+    )]
+    NotAllowed {
+        /// The topic.
+        topic: String,
+        /// What it may not do.
+        what: String,
+        /// The rule that would allow it, as `kafka-acls.sh` takes it.
+        rule: String,
+    },
     /// Another topic of the same name.
     #[error(
         "the topic {topic} was deleted and created again while the job wrote into it: its id was {was} and is {is}; what had been \
@@ -124,21 +137,14 @@ pub enum KafkaSinkError {
         found: String,
     },
     /// A record was not delivered.
-    #[error(
-        "a record for the topic {topic} was not delivered; it and what follows are written again after a restart"
-    )]
+    #[error("{record} was not delivered into the topic {topic}{advice}")]
     Delivery {
         /// The topic.
         topic: String,
-        /// What librdkafka says.
-        #[source]
-        source: KafkaError,
-    },
-    /// A record was not taken.
-    #[error("a record for the topic {topic} cannot be sent")]
-    Send {
-        /// The topic.
-        topic: String,
+        /// The record: its number from 1, among those this subtask wrote in this attempt, its key, size and event time.
+        record: String,
+        /// Why, where it is known, and what helps.
+        advice: String,
         /// What librdkafka says.
         #[source]
         source: KafkaError,
@@ -222,13 +228,12 @@ impl KafkaSinkError {
             | Self::WriterBroken { .. }
             | Self::CutShort { .. } => true,
             Self::Wire { source, .. } => !is_final_wire(source),
-            Self::Initialise { source, .. } | Self::Delivery { source, .. } | Self::Send { source, .. } => {
-                !is_final(source)
-            }
+            Self::Initialise { source, .. } | Self::Delivery { source, .. } => !is_final(source),
             Self::Config(_)
             | Self::Timeout { .. }
             | Self::Setting { .. }
             | Self::NoTopic { .. }
+            | Self::NotAllowed { .. }
             | Self::TopicRecreated { .. }
             | Self::Version(_)
             | Self::Client { .. }
@@ -238,8 +243,8 @@ impl KafkaSinkError {
     }
 }
 
-/// Broker codes that no restart mends: rights, unsupported versions, a timeout above the maximum.
-const FINAL_CODES: [i16; 8] = [10, 17, 29, 30, 31, 35, 50, 53];
+/// Broker codes that no restart mends: rights, unsupported versions, a timeout above the maximum, records that a topic does not take.
+const FINAL_CODES: [i16; 12] = [10, 17, 18, 29, 30, 31, 32, 35, 44, 50, 53, 87];
 
 fn is_final_wire(error: &WireError) -> bool {
     match error {
@@ -258,6 +263,11 @@ fn is_final(error: &KafkaError) -> bool {
                 | RDKafkaErrorCode::TransactionalIdAuthorizationFailed
                 | RDKafkaErrorCode::InvalidTransactionTimeout
                 | RDKafkaErrorCode::MessageSizeTooLarge
+                | RDKafkaErrorCode::MessageBatchTooLarge
+                | RDKafkaErrorCode::InvalidTimestamp
+                | RDKafkaErrorCode::PolicyViolation
+                | RDKafkaErrorCode::InvalidRecord
+                | RDKafkaErrorCode::InvalidDifferentRecord
                 | RDKafkaErrorCode::InvalidTopic
                 | RDKafkaErrorCode::UnsupportedVersion
         )
@@ -271,11 +281,38 @@ impl From<KafkaSinkError> for ConnectorError {
             KafkaSinkError::Wire { source, .. } => connector.caused_by(source),
             KafkaSinkError::Client { source }
             | KafkaSinkError::Initialise { source, .. }
-            | KafkaSinkError::Delivery { source, .. }
-            | KafkaSinkError::Send { source, .. } => connector.caused_by(source),
+            | KafkaSinkError::Delivery { source, .. } => connector.caused_by(source),
             KafkaSinkError::Serialize { source, .. } => connector.caused_by(source),
             KafkaSinkError::CutShort { source, .. } => connector.caused_by(source),
             _ => connector,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn undelivered(code: RDKafkaErrorCode) -> KafkaSinkError {
+        let [topic, record, advice] = ["orders", "record 1", ""].map(str::to_owned);
+        KafkaSinkError::Delivery { topic, record, advice, source: KafkaError::MessageProduction(code) }
+    }
+
+    #[test]
+    fn a_record_that_is_refused_for_what_it_is_is_not_written_again_and_one_that_got_no_answer_is() {
+        for code in [
+            RDKafkaErrorCode::MessageSizeTooLarge,
+            RDKafkaErrorCode::MessageBatchTooLarge,
+            RDKafkaErrorCode::InvalidTimestamp,
+            RDKafkaErrorCode::PolicyViolation,
+            RDKafkaErrorCode::InvalidRecord,
+        ] {
+            assert!(!undelivered(code).is_restartable(), "{code:?}");
+            let (address, code) = ("h:1".to_owned(), BrokerCode(code as i16));
+            let source = WireError::Refused { request: "Produce", address, code };
+            assert!(is_final_wire(&source), "{code}");
+        }
+        assert!(undelivered(RDKafkaErrorCode::MessageTimedOut).is_restartable());
+        assert!(undelivered(RDKafkaErrorCode::PurgeQueue).is_restartable());
     }
 }

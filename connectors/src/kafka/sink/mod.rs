@@ -15,6 +15,7 @@ mod kafka_sink;
 mod preflight;
 mod record_producer;
 mod records;
+mod refused_record;
 mod retention;
 mod topic;
 mod transaction_offsets;

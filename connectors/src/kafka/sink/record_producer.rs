@@ -16,6 +16,7 @@ use tidegate_engine::io::SharedIo;
 use super::KafkaSinkError;
 use super::deliveries::Deliveries;
 use super::records::RecordShape;
+use super::refused_record::{RefusedRecord, Refusing, timestamp_ms};
 use super::retention::RetentionWatch;
 
 /// Between two looks at the library's queue.
@@ -57,9 +58,9 @@ impl<T> RecordProducer<T> {
             let number = before + index as u64 + 1;
             self.encode(&record, number)?;
             let partition = self.partition_of(&record, number)?;
-            let time_ms = timestamps.get(index).map(|time| time.0);
+            let time_ms = timestamp_ms(timestamps.get(index).copied());
             let mut looks = 0;
-            while !self.hand_over(partition, time_ms)? {
+            while !self.hand_over(number, partition, time_ms)? {
                 looks += 1;
                 self.wait(looks).await?;
             }
@@ -94,8 +95,16 @@ impl<T> RecordProducer<T> {
     }
 
     /// `false`: the library's queue is full.
-    fn hand_over(&mut self, partition: Option<i32>, time_ms: Option<i64>) -> Result<bool, KafkaSinkError> {
-        let mut record = BaseRecord::<[u8], [u8]>::to(&self.topic).payload(&self.value);
+    fn hand_over(
+        &mut self,
+        number: u64,
+        partition: Option<i32>,
+        time_ms: Option<i64>,
+    ) -> Result<bool, KafkaSinkError> {
+        // An opaque is as wide as a pointer.
+        let opaque = usize::try_from(number).unwrap_or(usize::MAX);
+        let record = BaseRecord::<[u8], [u8], usize>::with_opaque_to(&self.topic, opaque);
+        let mut record = record.payload(&self.value);
         if self.shape.key.is_some() {
             record = record.key(&self.key);
         }
@@ -113,7 +122,10 @@ impl<T> RecordProducer<T> {
             Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => Ok(false),
             Err((source, _)) => {
                 self.refuse_failure()?;
-                Err(KafkaSinkError::Send { topic: self.topic.to_string(), source })
+                let key = self.shape.key.as_ref().map(|_| self.key.clone());
+                let bytes = self.value.len() + self.key.len();
+                let record = RefusedRecord { number, key, time_ms, bytes };
+                Err(self.undelivered(&record, source))
             }
         }
     }
@@ -155,9 +167,16 @@ impl<T> RecordProducer<T> {
         poll(&self.producer);
     }
 
+    fn undelivered(&self, record: &RefusedRecord, source: KafkaError) -> KafkaSinkError {
+        let (limits, now_ms) = (self.retention.limits(), self.retention.now_ms());
+        let advice =
+            Refusing { topic: &self.topic, limits, now_ms }.advice(record, source.rdkafka_error_code());
+        KafkaSinkError::Delivery { topic: self.topic.to_string(), record: record.to_string(), advice, source }
+    }
+
     fn refuse_failure(&self) -> Result<(), KafkaSinkError> {
-        if let Some(source) = self.deliveries().failure() {
-            return Err(KafkaSinkError::Delivery { topic: self.topic.to_string(), source });
+        if let Some(failed) = self.deliveries().failure() {
+            return Err(self.undelivered(&failed.record, failed.error));
         }
         match self.producer.client().fatal_error() {
             Some((code, text)) => {

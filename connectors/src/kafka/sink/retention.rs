@@ -4,7 +4,8 @@
 //! written, committed or not. No preflight can know the times of an input, and old ones may be wanted; so the first record that is
 //! too old is told of, once for each sink of a process.
 //!
-//! Owns: which settings of a topic delete by event time, the warning. Does not own: when a broker deletes. Runs on: the I/O side.
+//! Owns: which settings of a topic delete by event time, the warning; asking for what it refuses (see [`super::refused_record`]).
+//! Does not own: when a broker deletes. Runs on: the I/O side.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tidegate_engine::clock::SharedClock;
 use tidegate_engine::element::EventTime;
 
+use super::refused_record::{AHEAD, BEHIND, RECORD_BYTES, TopicLimits};
 use crate::kafka::wire::WireClient;
 
 const RETENTION: &str = "retention.ms";
@@ -28,6 +30,7 @@ pub(super) struct RetentionWatch {
     topic: Arc<str>,
     /// `None`: event times delete nothing, or the topic does not tell.
     retention_ms: Option<i64>,
+    limits: TopicLimits,
     clock: SharedClock,
     warned: Warned,
 }
@@ -63,12 +66,24 @@ impl RetentionWatch {
         clock: SharedClock,
         warned: Warned,
     ) -> Self {
-        let told = wire.topic_settings(topic, &[RETENTION, CLEANUP, TIMESTAMPS]).await;
+        let names = [RETENTION, CLEANUP, TIMESTAMPS, AHEAD, BEHIND, RECORD_BYTES];
+        let told = wire.topic_settings(topic, &names).await;
         let retention_ms = told.as_ref().ok().and_then(kept_ms);
+        let limits = told.as_ref().map(TopicLimits::of).unwrap_or_default();
         if let Err(error) = told {
             tracing::debug!(%topic, %error, "the topic does not tell for how long it keeps records");
         }
-        Self { topic: Arc::clone(topic), retention_ms, clock, warned }
+        Self { topic: Arc::clone(topic), retention_ms, limits, clock, warned }
+    }
+
+    /// What the topic refuses.
+    pub(super) fn limits(&self) -> TopicLimits {
+        self.limits
+    }
+
+    /// Milliseconds since 1970.
+    pub(super) fn now_ms(&self) -> i64 {
+        self.clock.wall_ms()
     }
 
     /// Warns, the first time that one of these times is too old.

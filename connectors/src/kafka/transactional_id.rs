@@ -4,6 +4,8 @@
 //! |---|---|
 //! | transactional id | `tidegate.<job>.<log id>.<lineage>.<uid>.<subtask>.<slot>.<attempt>` |
 //! | ledger group | `tidegate-ledger.<job>.<log id>.<lineage>.<uid>.<subtask>.<slot>` |
+//! | an operator's decision | `tidegate-ledger.<job>.<log id>.<lineage>.<uid>.<subtask>.<slot>.decided` |
+//! | what rights are tried with | `tidegate.<job>.trial`, `tidegate-ledger.<job>.trial` |
 //!
 //! Job, log id and uid are written with letters, digits, `_` and `-` as they are and every other byte as `%XX`, so that `.` only
 //! separates. One longer than [`COMPONENT_BYTES_MAX`] is replaced by `~` and its xxh3 (128 bits, 32 hexadecimal digits): hashed,
@@ -24,6 +26,27 @@ pub const COMPONENT_BYTES_MAX: usize = 64;
 
 const PREFIX: &str = "tidegate";
 const LEDGER_PREFIX: &str = "tidegate-ledger";
+const DECIDED: &str = "decided";
+
+/// A transactional id of a job under which nothing is ever written, and the prefix that all ids of the job share.
+pub fn trial_id(job: &str) -> (String, String) {
+    let prefix = format!("{PREFIX}.{}.", component(job));
+    (format!("{prefix}trial"), prefix)
+}
+
+/// A group of a job that is no ledger, and the prefix that all its ledgers share.
+pub fn trial_ledger(job: &str) -> (String, String) {
+    let prefix = format!("{LEDGER_PREFIX}.{}.", component(job));
+    (format!("{prefix}trial"), prefix)
+}
+
+/// The group in which an operator's decision about a transaction is noted, with the attempt that wrote it. `None`: not one of our ids.
+/// It is not the ledger: that moves with commits only.
+pub fn decision_group(id: &str) -> Option<(String, AttemptId)> {
+    let components = IdComponents::read(id)?;
+    let (rest, _attempt) = id.strip_prefix(PREFIX)?.rsplit_once('.')?;
+    Some((format!("{LEDGER_PREFIX}{rest}.{DECIDED}"), components.attempt))
+}
 
 /// Spells and reads the ids of one sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +80,16 @@ impl TransactionalIds {
         let Self { job, log_id, uid, .. } = self;
         let LedgerGroup { scope, subtask, slot } = ledger;
         format!("{LEDGER_PREFIX}.{job}.{log_id}.{}.{uid}.{subtask}.{slot}", scope.lineage)
+    }
+
+    /// Whether a listed group is a ledger of this sink in this lineage.
+    pub fn is_ledger(&self, group: &str) -> bool {
+        let Self { scope, job, log_id, uid } = self;
+        let own = format!("{LEDGER_PREFIX}.{job}.{log_id}.{}.{uid}.", scope.lineage);
+        let Some((subtask, slot)) = group.strip_prefix(&own).and_then(|rest| rest.split_once('.')) else {
+            return false;
+        };
+        number(subtask).is_some() && number(slot).is_some()
     }
 
     /// Reads a listed id. `None`: it is not one of this sink, whoever's it is.
@@ -176,6 +209,30 @@ mod tests {
         let ids = TransactionalIds::of(&slot.scope);
         assert_eq!(ids.spell(&slot), "tidegate.orders.0b8d.3.order_event_sink.2.1.17");
         assert_eq!(ids.spell_ledger(&slot.ledger()), "tidegate-ledger.orders.0b8d.3.order_event_sink.2.1");
+    }
+
+    #[test]
+    fn a_ledger_is_told_from_a_decision_a_trial_and_the_ledgers_of_others() {
+        let slot = slot(scope("orders", "sink", 3));
+        let ids = TransactionalIds::of(&slot.scope);
+        assert!(ids.is_ledger(&ids.spell_ledger(&slot.ledger())));
+        let (decided, attempt) = decision_group(&ids.spell(&slot)).unwrap();
+        assert_eq!(
+            (decided.as_str(), attempt),
+            ("tidegate-ledger.orders.0b8d.3.sink.2.1.decided", AttemptId(17))
+        );
+        assert_eq!(decision_group("somebodys.id"), None);
+        let (id, of_ids) = trial_id("orders");
+        assert!(ids.spell(&slot).starts_with(&of_ids) && ids.read(&id).is_none());
+        assert_eq!(IdComponents::read(&id), None);
+        let (group, of_groups) = trial_ledger("orders");
+        assert!(ids.spell_ledger(&slot.ledger()).starts_with(&of_groups));
+        let others = [scope("orders", "sink", 4), scope("orders", "sink_2", 3), scope("order", "sink", 3)];
+        let others =
+            others.map(|scope| TransactionalIds::of(&scope).spell_ledger(&self::slot(scope).ledger()));
+        for no_ledger in others.iter().chain([&decided, &group]) {
+            assert!(!ids.is_ledger(no_ledger), "{no_ledger}");
+        }
     }
 
     #[test]

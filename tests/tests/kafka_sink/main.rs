@@ -6,6 +6,7 @@
 
 mod broker_faults;
 mod delays;
+mod fake_broker;
 mod forget;
 mod jobs;
 mod kills;
@@ -15,6 +16,7 @@ mod refused_records;
 mod retention;
 mod run;
 mod source_offsets;
+mod submit;
 mod subtask;
 mod topic;
 mod transactions;

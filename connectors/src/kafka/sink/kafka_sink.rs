@@ -213,20 +213,6 @@ pub(super) struct OpenedTopic {
     pub(super) retention: RetentionWatch,
 }
 
-/// How many partitions a topic has.
-pub(super) async fn partitions_of(
-    wire: &mut WireClient,
-    bootstrap: &str,
-    topic: &str,
-) -> Result<u32, KafkaSinkError> {
-    let doing = || format!("looking for the topic {topic}");
-    let found = wire.partitions_of(topic).await;
-    match found.map_err(|source| KafkaSinkError::Wire { doing: doing(), source })? {
-        Some(partitions) if partitions > 0 => Ok(u32::try_from(partitions).unwrap_or(u32::MAX)),
-        _ => Err(KafkaSinkError::NoTopic { bootstrap: bootstrap.to_owned(), topic: topic.to_owned() }),
-    }
-}
-
 impl<T> Clone for KafkaSink<T> {
     fn clone(&self) -> Self {
         Self {

@@ -40,6 +40,29 @@ fn look(was: u128, found: Result<Option<TopicDescription>, WireError>) -> Look {
     }
 }
 
+/// The topic; one that is missing is looked for again.
+pub(super) async fn find(
+    wire: &mut WireClient,
+    bootstrap: &str,
+    topic: &str,
+) -> Result<TopicDescription, KafkaSinkError> {
+    let doing = || format!("looking for the topic {topic}");
+    let mut looks = 0;
+    loop {
+        looks += 1;
+        let found = wire.describe_topic(topic).await;
+        let found = found.map_err(|source| KafkaSinkError::Wire { doing: doing(), source })?;
+        match found.filter(|found| !found.leaders.is_empty()) {
+            Some(found) => return Ok(found),
+            None if looks < LOOKS_MAX => wire.sleep(LOOK_PAUSE).await,
+            None => {
+                let (bootstrap, topic) = (bootstrap.to_owned(), topic.to_owned());
+                return Err(KafkaSinkError::NoTopic { bootstrap, topic });
+            }
+        }
+    }
+}
+
 /// How many partitions the topic has, and its id, which is the one that a writer of this process found before, if there was one.
 pub(super) async fn describe(
     wire: &mut WireClient,
@@ -47,12 +70,7 @@ pub(super) async fn describe(
     topic: &str,
     known: &KnownId,
 ) -> Result<(u32, u128), KafkaSinkError> {
-    let doing = || format!("looking for the topic {topic}");
-    let found = wire.describe_topic(topic).await;
-    let found = found.map_err(|source| KafkaSinkError::Wire { doing: doing(), source })?;
-    let Some(found) = found.filter(|found| !found.leaders.is_empty()) else {
-        return Err(KafkaSinkError::NoTopic { bootstrap: bootstrap.to_owned(), topic: topic.to_owned() });
-    };
+    let found = find(wire, bootstrap, topic).await?;
     let (was, is) = (*known.get_or_init(|| found.id_number), found.id_number);
     if was != is {
         return Err(recreated(topic, was, is));

@@ -45,6 +45,8 @@ impl CoordinatorKind {
 /// See the module.
 pub struct WireClient {
     bootstrap: Vec<String>,
+    /// Brokers of the cluster beside those, as metadata told last: they answer when those are away.
+    told: Vec<String>,
     io: SharedIo,
     /// By `host:port`.
     connections: HashMap<String, Connection>,
@@ -57,9 +59,18 @@ impl WireClient {
         let bootstrap = bootstrap.split(',').map(str::trim).filter(|address| !address.is_empty());
         Self {
             bootstrap: bootstrap.map(str::to_owned).collect(),
+            told: Vec::new(),
             io,
             connections: HashMap::new(),
             coordinators: HashMap::new(),
+        }
+    }
+
+    /// Keeps where the cluster's brokers are.
+    pub(super) fn note_brokers(&mut self, addresses: impl IntoIterator<Item = String>) {
+        let told: Vec<String> = addresses.into_iter().collect();
+        if !told.is_empty() {
+            self.told = told.into_iter().filter(|address| !self.bootstrap.contains(address)).collect();
         }
     }
 
@@ -99,7 +110,7 @@ impl WireClient {
         Ok(answer)
     }
 
-    /// Asks any broker, first those that are connected.
+    /// Asks any broker, first those that are connected, last those that only metadata told of.
     ///
     /// # Errors
     /// [`WireError`]: that of the last one, if none answers.
@@ -108,7 +119,7 @@ impl WireClient {
         known: RangeInclusive<i16>,
         request: &R,
     ) -> Result<R::Response, WireError> {
-        let mut addresses = self.bootstrap.clone();
+        let mut addresses: Vec<String> = self.bootstrap.iter().chain(&self.told).cloned().collect();
         addresses.sort_by_key(|address| !self.connections.contains_key(address));
         let (last, none) = (io::ErrorKind::AddrNotAvailable, "no address is given");
         let mut failed = WireError::NoAnswer {

@@ -1,4 +1,4 @@
-//! Requests about a cluster: its brokers, a topic's partitions, settings of brokers and topics.
+//! Requests about a cluster: its brokers, settings of brokers and topics, what a client may do with a topic.
 //!
 //! Owns: their shape. Does not own: what is required of them. Runs on: tokio.
 
@@ -18,8 +18,10 @@ use super::client::WireClient;
 const TOPIC_RESOURCE: i8 = 2;
 /// Resources of this type are brokers.
 const BROKER_RESOURCE: i8 = 4;
-/// The topic, or the partition, is unknown.
-const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
+/// The operation of reading, among those of [`WireClient::topic_operations`].
+pub const READ: i32 = 1 << 3;
+/// The operation of writing, among those of [`WireClient::topic_operations`].
+pub const WRITE: i32 = 1 << 4;
 
 /// A broker of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,31 +45,35 @@ impl WireClient {
         Ok(answer.brokers.into_iter().map(broker).collect())
     }
 
-    /// How many partitions a topic has. `None`: there is no such topic. It is not made by being asked for.
-    ///
-    /// # Errors
-    /// [`WireError`].
-    pub async fn partitions_of(&mut self, topic: &str) -> Result<Option<usize>, WireError> {
-        let mut wanted = MetadataRequestTopic::default();
-        wanted.name = Some(TopicName(StrBytes::from_string(topic.to_owned())));
-        let answer = self.metadata(vec![wanted]).await?;
-        match answer.topics.into_iter().next() {
-            None => Ok(None),
-            Some(found) if found.error_code == UNKNOWN_TOPIC_OR_PARTITION => Ok(None),
-            Some(found) if found.error_code != 0 => Err(WireError::Refused {
-                request: "Metadata",
-                address: topic.to_owned(),
-                code: BrokerCode(found.error_code),
-            }),
-            Some(found) => Ok(Some(found.partitions.len())),
-        }
-    }
-
     async fn metadata(&mut self, topics: Vec<MetadataRequestTopic>) -> Result<MetadataResponse, WireError> {
         let mut request = MetadataRequest::default();
         request.topics = Some(topics);
         request.allow_auto_topic_creation = false;
-        self.call_any(4..=9, &request).await
+        let answer = self.call_any(4..=9, &request).await?;
+        self.note_brokers(answer.brokers.iter().map(|it| format!("{}:{}", it.host, it.port)));
+        Ok(answer)
+    }
+
+    /// What this client may do with a topic: a bit for each operation, as [`READ`] and [`WRITE`]. `None`: the broker does not tell.
+    ///
+    /// # Errors
+    /// [`WireError`]; code 29 where it may not even see it.
+    pub async fn topic_operations(&mut self, topic: &str) -> Result<Option<i32>, WireError> {
+        let mut wanted = MetadataRequestTopic::default();
+        wanted.name = Some(TopicName(StrBytes::from_string(topic.to_owned())));
+        let mut request = MetadataRequest::default();
+        request.topics = Some(vec![wanted]);
+        request.allow_auto_topic_creation = false;
+        request.include_topic_authorized_operations = true;
+        let answer = self.call_any(8..=12, &request).await?;
+        let Some(found) = answer.topics.into_iter().next() else { return Ok(None) };
+        match found.error_code {
+            0 => Ok(Some(found.topic_authorized_operations).filter(|told| *told != i32::MIN)),
+            code => {
+                let (request, address) = ("Metadata", topic.to_owned());
+                Err(WireError::Refused { request, address, code: BrokerCode(code) })
+            }
+        }
     }
 
     /// One setting of a broker. `None`: it has none of that name, or does not tell.

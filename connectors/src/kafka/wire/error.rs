@@ -33,7 +33,7 @@ pub enum WireError {
     /// The broker does not offer a version of the request that is known here.
     #[error(
         "the broker at {address} does not offer {request} in a version from {oldest} to {newest}\n  \
-         help: a two-phase sink needs a Kafka broker of version 3.0 or later"
+         help: Kafka brokers of version 3.0 or later are needed"
     )]
     NotOffered {
         /// Which request.

@@ -30,10 +30,10 @@ mod topics;
 mod transactions;
 
 pub use client::{CoordinatorKind, WireClient};
-pub use cluster::ClusterBroker;
+pub use cluster::{ClusterBroker, READ, WRITE};
 pub use connection::OfferedVersions;
 pub use error::WireError;
-pub use ledger::LEDGER_PARTITION;
+pub use ledger::{LEDGER_PARTITION, LedgerEntry};
 pub use request::WireRequest;
 pub use topics::{EARLIEST, LATEST, TopicDescription, topic_id_text};
 pub use transactions::{DescribedTransaction, ListedTransaction};

@@ -65,6 +65,7 @@ impl WireClient {
         let answer = self.call_any(10..=12, &request).await?;
         let brokers: BTreeMap<i32, String> =
             answer.brokers.iter().map(|b| (b.node_id.0, format!("{}:{}", b.host, b.port))).collect();
+        self.note_brokers(brokers.values().cloned());
         let Some(found) = answer.topics.into_iter().next() else { return Ok(None) };
         match found.error_code {
             0 => {}

@@ -3,9 +3,11 @@
 //! A job ends its own: it commits what its checkpoints list and fences the rest. What is left belongs to a job that is not
 //! started again, to another log, or to an attempt that stood still; it hides newer records of its partitions from readers
 //! of committed records until its timeout. To commit one by hand is to say that its records are to be seen; to abort one, that they are not.
-//! A job that lists an aborted one finds it lost, and says so.
+//! A job that lists an aborted one finds it lost, and says so. A decision is noted in a consumer group beside the transaction's ledger.
 //!
-//! Owns: listing by our prefix, the two decisions. Does not own: how they are shown. Runs on: tokio.
+//! Owns: listing by our prefix, the two decisions and their notes. Does not own: how they are shown. Runs on: tokio.
+
+use std::time::Duration;
 
 use tidegate_engine::api::ConnectorError;
 use tidegate_engine::broker::SlotState;
@@ -13,8 +15,15 @@ use tidegate_engine::io::SharedIo;
 
 use super::committer_decisions::EndTxnVersion;
 use super::sink::{KafkaSinkError, fence};
-use super::transactional_id::IdComponents;
-use super::wire::{DescribedTransaction, WireClient};
+use super::transactional_id::{IdComponents, decision_group};
+use super::wire::{DescribedTransaction, LedgerEntry, WireClient};
+
+/// Where brokers keep the offsets of groups.
+const OFFSETS_TOPIC: &str = "__consumer_offsets";
+/// Looks whether the markers of a commit are written.
+const LOOKS_MAX: u32 = 100;
+/// Between two of them.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// A transactional id of a Tidegate job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +112,33 @@ impl TransactionAdmin {
         let version = EndTxnVersion::choose(&offered.end_txn());
         let EndTxnVersion(version) = version.map_err(KafkaSinkError::from)?;
         self.wire.end_txn(id, it.producer, true, version).await.map_err(failed)?;
+        self.settled(id).await?;
+        self.note(id, &it, "committed").await?;
         Ok(true)
+    }
+
+    /// Waits until the markers are written: a start that comes next finds the ledger as it is.
+    async fn settled(&mut self, id: &str) -> Result<(), KafkaSinkError> {
+        for _ in 0..LOOKS_MAX {
+            let state = self.described(id).await?.and_then(|it| SlotState::from_name(&it.state));
+            if !matches!(state, Some(SlotState::Ongoing | SlotState::Ending)) {
+                return Ok(());
+            }
+            self.wire.sleep(LOOK_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Notes a decision where a job that finds the transaction lost looks for it. One that cannot be noted has been carried out all
+    /// the same.
+    async fn note(&mut self, id: &str, it: &DescribedTransaction, done: &str) -> Result<(), KafkaSinkError> {
+        let topic = it.partitions.iter().map(|(topic, _)| topic).find(|topic| *topic != OFFSETS_TOPIC);
+        let (Some((group, attempt)), Some(topic)) = (decision_group(id), topic) else { return Ok(()) };
+        let entry = LedgerEntry { offset: attempt.0, note: format!("it was {done} by hand (tidegate txn)") };
+        self.wire.note_in_group(&group, topic, &entry).await.map_err(|source| KafkaSinkError::Wire {
+            doing: format!("{id} is {done}; noting that in the group {group}"),
+            source,
+        })
     }
 
     /// Aborts what is open under an id, and fences whoever has it. `false`: nothing is open; it is left as it is.
@@ -116,6 +151,7 @@ impl TransactionAdmin {
             return Ok(false);
         }
         fence(&mut self.wire, id).await?;
+        self.note(id, &it, "aborted").await?;
         Ok(true)
     }
 }

@@ -11,7 +11,7 @@ use tidegate::engine::io::TokioIo;
 use tidegate::engine::operator::CommitOutcome;
 
 use crate::subtask::{PLACES, Subtask, sink};
-use crate::topic::Topic;
+use crate::topic::{Topic, eventually};
 
 fn wire(topic: &Topic) -> WireClient {
     WireClient::new(&topic.bootstrap, TokioIo::shared(tokio::runtime::Handle::current()))
@@ -151,6 +151,22 @@ async fn a_start_fences_twenty_ids_that_an_older_attempt_left_open_within_ten_se
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_id_under_which_nothing_was_begun_is_fenced_too() {
+    let topic = Topic::new(1);
+    let idle = Subtask::first(&topic).await;
+    eventually("its writer has made a producer", || topic.transactional_ids() > 0);
+    let id = format!("tidegate.{}.0b8d.1.sink.0.0.1", topic.name);
+    let mut wire = wire(&topic);
+    let before = wire.describe_transaction(&id).await.unwrap().unwrap();
+    assert_eq!(before.state, "Empty");
+    let next = Subtask::recover(sink(&topic), &topic, (0, 1), 2, &[]).await.unwrap();
+    assert_eq!(next.rolled_back, 1);
+    let after = wire.describe_transaction(&id).await.unwrap().unwrap();
+    assert!(after.producer.epoch > before.producer.epoch, "{before:?} {after:?}");
+    drop(idle);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_that_somebody_aborted_is_lost_and_one_that_somebody_committed_is_not() {
     let topic = Topic::new(1);
     let mut subtask = Subtask::first(&topic).await;
@@ -162,7 +178,8 @@ async fn a_transaction_that_somebody_aborted_is_lost_and_one_that_somebody_commi
         let producer = Producer { id: producer_id, epoch };
         wire.end_txn(&id(transaction.committable.slot), producer, commit, 4).await.unwrap();
     }
-    assert!(matches!(subtask.commit(&aborted).await, CommitOutcome::Lost { .. }));
+    let CommitOutcome::Lost { reason } = subtask.commit(&aborted).await else { panic!("it was aborted") };
+    assert!(!reason.contains("by hand"), "nothing is noted about it: {reason}");
     assert_eq!(subtask.commit(&committed).await, CommitOutcome::AlreadyCommitted);
     topic.expect([2]);
 }

@@ -3,10 +3,13 @@
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use tidegate::connectors::kafka::TransactionAdmin;
+use tidegate::engine::io::TokioIo;
 use tidegate::engine::operator::CommitOutcome;
 
+use crate::kills::Run;
 use crate::subtask::Subtask;
-use crate::topic::Topic;
+use crate::topic::{Topic, apart};
 
 pub(crate) fn txn(topic: &Topic, verb: &str, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tidegate-cli"))
@@ -52,5 +55,27 @@ async fn what_was_left_over_is_listed_with_its_owner_and_ended_as_an_operator_de
     assert!(!other.status.success(), "another's id is left alone");
     // A job that lists them finds the one committed and the other lost.
     assert_eq!(subtask.commit(&seen).await, CommitOutcome::AlreadyCommitted);
-    assert!(matches!(subtask.commit(&unseen).await, CommitOutcome::Lost { .. }));
+    let CommitOutcome::Lost { reason } = subtask.commit(&unseen).await else { panic!("it was aborted") };
+    assert!(reason.contains("aborted by hand (tidegate txn)"), "{reason}");
+}
+
+#[test]
+fn a_start_that_is_behind_what_somebody_has_committed_by_hand_is_refused() {
+    let (topic, folder) = (Topic::new(1), tempfile::tempdir().unwrap());
+    let run = Run { topic: &topic, folder: folder.path(), parallelism: 1, from: None };
+    // The third transaction is prepared, and its checkpoint never completes.
+    assert!(!run.run(2_000, "sink.prepare.after:3"));
+    let open = apart(async {
+        let io = TokioIo::shared(tokio::runtime::Handle::current());
+        TransactionAdmin::new(&topic.bootstrap, io).list(true).await.unwrap()
+    });
+    let own = open.into_iter().filter(|it| it.partitions.iter().any(|(name, _)| *name == topic.name));
+    let newest = own.max_by_key(|it| it.started_ms).unwrap().id;
+    assert!(txn(&topic, "commit", &[&newest]).status.success());
+    let before = topic.numbers();
+    let refused = run.output(2_000, "");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("somebody committed a transaction by hand that no checkpoint lists"), "{said}");
+    assert_eq!(topic.numbers(), before, "nothing is written twice");
 }

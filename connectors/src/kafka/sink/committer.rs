@@ -12,15 +12,15 @@ use tidegate_engine::broker::settlement::{Coordinator, SettlementAnswer, Settlem
 use tidegate_engine::broker::{
     BrokerCode, BrokerCommittable, Initialisation, ProducerSlot, Settlement, SlotState,
 };
-use tidegate_engine::ids::AttemptId;
+use tidegate_engine::ids::{AttemptId, CheckpointId};
 use tidegate_engine::operator::{CommitOutcome, TransactionName};
 
 use super::KafkaSinkError;
 use super::kafka_sink::{SharedSlots, lock};
 use super::topic::{Look, look_again, lost};
 use crate::kafka::committer_decisions::EndTxnVersion;
-use crate::kafka::transactional_id::TransactionalIds;
-use crate::kafka::wire::{CoordinatorKind, WireClient, WireError};
+use crate::kafka::transactional_id::{TransactionalIds, decision_group};
+use crate::kafka::wire::{CoordinatorKind, LedgerEntry, WireClient, WireError};
 
 /// The transaction timeout of a producer that only fences: it begins nothing.
 const FENCE_TIMEOUT_MS: i32 = 60_000;
@@ -127,6 +127,11 @@ impl KafkaCommitter {
         loop {
             let step = settlement.step().clone();
             match step {
+                SettlementStep::Done(CommitOutcome::Lost { reason }) => {
+                    let decided =
+                        self.decision(&id).await.map_or_else(String::new, |said| format!("; {said}"));
+                    return Ok(CommitOutcome::Lost { reason: format!("{reason}{decided}") });
+                }
                 SettlementStep::Done(outcome) => return Ok(outcome),
                 SettlementStep::Refused(code) => {
                     let (request, address) = ("EndTxn or OffsetFetch", id.clone());
@@ -139,6 +144,46 @@ impl KafkaCommitter {
                 }
             }
         }
+    }
+
+    /// What an operator has decided about an id, in words. It is told to people; nothing rests on it.
+    async fn decision(&mut self, id: &str) -> Option<String> {
+        let (group, attempt) = decision_group(id)?;
+        match self.wire.ledger_entry(&group, &self.topic, false).await {
+            Ok(entry) => entry.filter(|entry| entry.offset == attempt.0).map(|entry| entry.note),
+            Err(error) => {
+                tracing::debug!(id, %error, "whether somebody has decided about it is not known");
+                None
+            }
+        }
+    }
+
+    /// Of this sink's ledgers the newest checkpoint, of an attempt that is not below `since`. Offsets of open transactions do not count.
+    async fn newest_in_ledgers(&mut self, since: AttemptId) -> Result<Option<CheckpointId>, KafkaSinkError> {
+        let failed = |source| KafkaSinkError::Wire { doing: "looking at the ledgers".to_owned(), source };
+        let mut tries = 0;
+        let groups = loop {
+            tries += 1;
+            match self.wire.list_groups().await {
+                Ok(groups) => break groups,
+                Err(error) if error.is_transient() && tries < TRIES_MAX => self.wire.sleep(AGAIN).await,
+                Err(source) => return Err(failed(source)),
+            }
+        };
+        let mut newest = None;
+        for group in groups.iter().filter(|group| self.ids.is_ledger(group)) {
+            tries = 0;
+            let entry = loop {
+                tries += 1;
+                match self.wire.ledger_entry(group, &self.topic, false).await {
+                    Ok(entry) => break entry,
+                    Err(error) if error.is_transient() && tries < TRIES_MAX => self.wire.sleep(AGAIN).await,
+                    Err(source) => return Err(failed(source)),
+                }
+            };
+            newest = newest.max(entry.and_then(|entry| counted(&entry, since)));
+        }
+        Ok(newest)
     }
 
     /// Everything of this sink that a sweep has to look at.
@@ -170,6 +215,12 @@ impl KafkaCommitter {
         }
         Ok(names)
     }
+}
+
+/// What a ledger says, unless an attempt before `since` has written it. One of before attempts were noted counts only where all do.
+fn counted(entry: &LedgerEntry, since: AttemptId) -> Option<CheckpointId> {
+    let attempt = entry.note.parse().ok().map_or(AttemptId(0), AttemptId);
+    (attempt >= since).then_some(CheckpointId(entry.offset))
 }
 
 /// Fences an id: what is open under it is aborted, and who has it can do nothing more.
@@ -241,11 +292,30 @@ impl Committer for KafkaCommitter {
         Ok(self.left_overs().await?)
     }
 
+    async fn newest_committed(&mut self, since: AttemptId) -> Result<Option<CheckpointId>, ConnectorError> {
+        Ok(self.newest_in_ledgers(since).await?)
+    }
+
     async fn roll_back(&mut self, name: &TransactionName) -> Result<(), ConnectorError> {
         let slot = name.slot().or_else(|| lock(&self.slots).slot_of(name));
         let Some(slot) = slot.map(|slot| ProducerSlot::of(name, slot)) else { return Ok(()) };
         fence(&mut self.wire, &self.ids.spell(&slot)).await?;
         lock(&self.slots).settle(name);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_committed_before_a_rewind_does_not_count() {
+        let entry = |note: &str| LedgerEntry { offset: 9, note: note.to_owned() };
+        let nine = Some(CheckpointId(9));
+        assert_eq!(counted(&entry("4"), AttemptId(4)), nine);
+        assert_eq!(counted(&entry("3"), AttemptId(4)), None);
+        assert_eq!(counted(&entry(""), AttemptId(0)), nine, "nothing was ever rewound");
+        assert_eq!(counted(&entry(""), AttemptId(4)), None, "it may be of before the rewind");
     }
 }

@@ -26,19 +26,21 @@ pub(super) struct TransactionOffsets<'a> {
 }
 
 impl TransactionOffsets<'_> {
-    /// These offsets of a group, by partition, appear with the transaction. A request without an answer is not sent again: it may be
+    /// These offsets of a group, by partition and with a text, appear with the transaction. A request without an answer is not sent again: it may be
     /// executed later, in a transaction that it does not belong to.
     pub(super) async fn note(
         &mut self,
         group: &str,
         topic: &str,
         offsets: &BTreeMap<i32, i64>,
+        text: &str,
     ) -> Result<(), KafkaSinkError> {
         let mut tries = 0;
         while let Err(source) = self.wire.add_offsets(self.id, self.identity, group).await {
             tries = self.again(tries, group, source).await?;
         }
-        while let Err(source) = self.wire.commit_offsets(self.id, self.identity, group, topic, offsets).await
+        while let Err(source) =
+            self.wire.commit_offsets(self.id, self.identity, group, topic, offsets, text).await
         {
             tries = self.again(tries, group, source).await?;
         }

@@ -169,11 +169,14 @@ impl<T> KafkaWriter<T> {
         let (id, identity) = (open.producer.id.as_str(), open.producer.identity);
         let mut offsets = TransactionOffsets { wire: &mut self.wire, io: &self.io, id, identity };
         if let Some(GroupPositions { group, topic, offsets: of_group, .. }) = positions {
-            offsets.note(group, topic, of_group).await?;
+            offsets.note(group, topic, of_group, "").await?;
         }
         let ledger = self.ids.spell_ledger(&open.slot.ledger());
         let checkpoint = i64::try_from(self.closing.0).unwrap_or(i64::MAX);
-        offsets.note(&ledger, &self.sink.topic, &BTreeMap::from([(LEDGER_PARTITION, checkpoint)])).await
+        // A start after a rewind tells by the attempt what the rewound ones have committed.
+        let (entry, attempt) =
+            (BTreeMap::from([(LEDGER_PARTITION, checkpoint)]), self.own.attempt.to_string());
+        offsets.note(&ledger, &self.sink.topic, &entry, &attempt).await
     }
 
     async fn end_txn_version(&mut self, id: &str) -> Result<i16, KafkaSinkError> {

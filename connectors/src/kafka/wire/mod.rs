@@ -11,6 +11,8 @@
 //! | AddOffsetsToTxn, TxnOffsetCommit | offsets inside a transaction: the ledger's, a source's |
 //! | EndTxn | commits a transaction of any process |
 //! | OffsetFetch | reads a ledger, as it stands or only when it is stable; a group's offsets |
+//! | ListGroups | the ledgers of a sink |
+//! | OffsetCommit | notes what an operator has decided |
 //! | ListTransactions, DescribeTransactions | what was left over |
 //!
 //! Every request has a time limit; what has no answer ends its connection, since a late answer would belong to no request. Messages are

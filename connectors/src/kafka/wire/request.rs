@@ -7,9 +7,10 @@ use kafka_protocol::messages::{
     ApiKey, ApiVersionsRequest, ApiVersionsResponse, DescribeConfigsRequest, DescribeConfigsResponse,
     DescribeTransactionsRequest, DescribeTransactionsResponse, EndTxnRequest, EndTxnResponse,
     FindCoordinatorRequest, FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse,
-    ListOffsetsRequest, ListOffsetsResponse, ListTransactionsRequest, ListTransactionsResponse,
-    MetadataRequest, MetadataResponse, OffsetFetchRequest, OffsetFetchResponse, ProduceRequest,
-    ProduceResponse, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
+    ListGroupsRequest, ListGroupsResponse, ListOffsetsRequest, ListOffsetsResponse, ListTransactionsRequest,
+    ListTransactionsResponse, MetadataRequest, MetadataResponse, OffsetCommitRequest, OffsetCommitResponse,
+    OffsetFetchRequest, OffsetFetchResponse, ProduceRequest, ProduceResponse, TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion};
 
@@ -44,6 +45,8 @@ wire_requests! {
     AddOffsetsToTxn: AddOffsetsToTxnRequest => AddOffsetsToTxnResponse,
     TxnOffsetCommit: TxnOffsetCommitRequest => TxnOffsetCommitResponse,
     EndTxn: EndTxnRequest => EndTxnResponse,
+    ListGroups: ListGroupsRequest => ListGroupsResponse,
+    OffsetCommit: OffsetCommitRequest => OffsetCommitResponse,
     OffsetFetch: OffsetFetchRequest => OffsetFetchResponse,
     ListTransactions: ListTransactionsRequest => ListTransactionsResponse,
     DescribeTransactions: DescribeTransactionsRequest => DescribeTransactionsResponse,

@@ -22,7 +22,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::bad_record::DeadLetters;
 use super::chunk::{Chunk, Fetched};
-use super::client_events::ClientEvents;
+use super::client_events::{Away, ClientEvents};
 use super::kafka_source::Deserialize;
 use super::settings::KafkaSourceSettings;
 use super::{BadRecord, KafkaRecord, KafkaSourceError, KafkaSplit};
@@ -87,6 +87,7 @@ pub(super) struct ConsumerEnds<T> {
     pub(super) commands: Receiver<Command>,
     pub(super) waker: Waker,
     pub(super) clock: SharedClock,
+    pub(super) away: Away,
 }
 
 /// See the module.
@@ -111,7 +112,7 @@ impl<T> ConsumerLoop<T> {
         ends: ConsumerEnds<T>,
         splits: Vec<KafkaSplit>,
     ) -> Result<Self, KafkaSourceError> {
-        let events = ClientEvents::new(settings.topic.clone(), settings.counters.clone());
+        let events = ClientEvents::new(settings.topic.clone(), settings.counters.clone(), ends.away.clone());
         let consumer = settings.consumer().create_with_context(events);
         let consumer = consumer.map_err(|error| client_failure(&settings, &error))?;
         let mut opened = Self {

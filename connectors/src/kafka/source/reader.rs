@@ -16,6 +16,7 @@ use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::chunk::{ChunkInHand, Fetched};
+use super::client_events::Away;
 use super::consumer::{Command, ConsumerEnds};
 use super::fetcher::Fetcher;
 use super::kafka_source::Deserialize;
@@ -43,6 +44,7 @@ pub struct KafkaReader<T> {
     /// Positions in the newest checkpoints that are not complete yet.
     snapshots: VecDeque<(CheckpointId, BTreeMap<i32, i64>)>,
     restored_records: u64,
+    away: Away,
 }
 
 /// A split that is read.
@@ -53,8 +55,9 @@ pub(super) struct OpenSplit {
 }
 
 impl OpenSplit {
-    fn standing(&self) -> SplitStanding {
-        match (self.split.is_finished(), self.caught_up) {
+    /// One whose broker is away is not silent: nobody knows what it has.
+    fn standing(&self, is_away: bool) -> SplitStanding {
+        match (self.split.is_finished(), self.caught_up && !is_away) {
             (true, _) => SplitStanding::Ended,
             (false, true) => SplitStanding::CaughtUp,
             (false, false) => SplitStanding::Reading,
@@ -86,6 +89,7 @@ impl<T: Send + 'static> KafkaReader<T> {
             failure: None,
             snapshots: VecDeque::new(),
             restored_records: 0,
+            away: Away::default(),
         }
     }
 
@@ -104,6 +108,7 @@ impl<T: Send + 'static> KafkaReader<T> {
                 commands: commands_rx,
                 waker: Arc::clone(&self.context.waker),
                 clock: Arc::clone(&self.context.clock),
+                away: self.away.clone(),
             },
             splits,
             io: Arc::clone(&self.context.io),
@@ -207,7 +212,7 @@ impl<T: Send + 'static> SplitReader for KafkaReader<T> {
         let records = room - output.room();
         if output.wants_splits() {
             for (partition, open) in &self.splits {
-                output.note_split(partition.unsigned_abs(), open.standing());
+                output.note_split(partition.unsigned_abs(), open.standing(self.away.has(*partition)));
             }
         }
         if moved {
@@ -271,5 +276,22 @@ impl<T: Send + 'static> SplitReader for KafkaReader<T> {
             // Where there is no room, the next checkpoint tells the group.
             let _ = fetching.commands.try_send(Command::Commit(positions));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_at_its_end_is_silent_only_while_its_broker_is_there() {
+        let open = |next_offset, stop_offset, caught_up| OpenSplit {
+            split: KafkaSplit { topic_id: String::new(), partition: 0, next_offset, stop_offset, records: 0 },
+            caught_up,
+        };
+        assert_eq!(open(5, None, true).standing(false), SplitStanding::CaughtUp);
+        assert_eq!(open(5, None, true).standing(true), SplitStanding::Reading);
+        assert_eq!(open(5, None, false).standing(false), SplitStanding::Reading);
+        assert_eq!(open(5, Some(5), true).standing(true), SplitStanding::Ended);
     }
 }

@@ -13,8 +13,16 @@ use std::thread::{self, JoinHandle};
 use tidegate_jobs::services::{Service, ServiceKind};
 use tokio::sync::{Mutex, MutexGuard};
 
+/// `Produce`.
+pub(crate) const PRODUCE: i16 = 0;
 /// `InitProducerId`.
 pub(crate) const INIT_PRODUCER_ID: i16 = 22;
+/// `AddOffsetsToTxn`.
+pub(crate) const ADD_OFFSETS_TO_TXN: i16 = 25;
+/// `EndTxn`.
+pub(crate) const END_TXN: i16 = 26;
+/// `TxnOffsetCommit`.
+pub(crate) const TXN_OFFSET_COMMIT: i16 = 28;
 
 /// The one place in front of the shared broker where a proxy can stand: one test has it at a time.
 static PLACE: Mutex<()> = Mutex::const_new(());

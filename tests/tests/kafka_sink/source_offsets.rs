@@ -1,7 +1,5 @@
 //! Offsets of a Kafka source inside the transactions of a Kafka sink of the same chain.
 
-use rdkafka::ClientConfig;
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use tidegate::connectors::kafka::wire::WireClient;
 use tidegate::connectors::kafka::{
     JobTransaction, KafkaSink, KafkaSource, StoppingOffsets, TransactionAdmin,
@@ -13,7 +11,7 @@ use tidegate_jobs::services::{Service, ServiceKind};
 use tidegate_tests::{Until, checkpoints_every, run};
 
 use crate::kills::Run;
-use crate::topic::{PATIENCE, Topic, apart, eventually};
+use crate::topic::{Topic, apart, eventually};
 use crate::txn::txn;
 
 const NUMBERS: u64 = 2_000;
@@ -21,16 +19,7 @@ const NUMBERS: u64 = 2_000;
 /// Numbers in a topic, each once and without transactions: offsets count records.
 fn filled() -> Topic {
     let topic = Topic::new(3);
-    let config = ClientConfig::new().set("bootstrap.servers", &topic.bootstrap).clone();
-    let producer: BaseProducer = config.create().unwrap();
-    for number in 0..NUMBERS {
-        let (key, text) = (number.to_string(), number.to_string());
-        producer
-            .send(BaseRecord::to(&topic.name).key(&key).payload(&text))
-            .map_err(|(error, _)| error)
-            .unwrap();
-    }
-    producer.flush(PATIENCE).unwrap();
+    topic.fill(NUMBERS);
     topic
 }
 

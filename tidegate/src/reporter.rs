@@ -209,7 +209,12 @@ mod tests {
     }
 
     fn progress(records_read: u64) -> ExecutionNotice {
-        ExecutionNotice::Master(MasterNotice::Progress { records_read, records_written: 0, prepared: 1 })
+        ExecutionNotice::Master(MasterNotice::Progress {
+            records_read,
+            records_written: 0,
+            prepared: 1,
+            lag: None,
+        })
     }
 
     #[test]

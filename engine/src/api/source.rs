@@ -293,6 +293,12 @@ pub trait SplitReader: 'static {
         0
     }
 
+    /// How many records lie between what it has handed out and the end of what there is now; `None`: that is not known, or has no
+    /// meaning. For people only; asked now and then.
+    fn lag(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether it tells which records come from which split (see [`SourceOutput::wants_splits`]).
     fn tells_splits(&self) -> bool {
         false

@@ -53,6 +53,8 @@ pub struct JobStatus {
     pub attempts: u32,
     /// Read by the sources, what lies before the restored checkpoint included.
     pub records_read: u64,
+    /// How many records the sources are behind the end of what they read, as they last said; `None` where none of them tells.
+    pub lag: Option<u64>,
     /// Transactions that the sinks hold prepared, as they last said.
     pub prepared: u32,
     /// Records out per 1,000 records in of the sinks, over the last minute; `None` where nothing was written.

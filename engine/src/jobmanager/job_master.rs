@@ -69,6 +69,8 @@ pub struct JobMaster {
     repeats: Repeats,
     history: CheckpointHistory,
     progress: BTreeMap<SubtaskId, (u64, u64)>,
+    /// Of sources that tell it.
+    lags: BTreeMap<SubtaskId, u64>,
     written: Written,
     transactions: (u64, u64),
     cleaning: bool,

@@ -62,4 +62,9 @@ pub trait Head {
 
     /// Records taken in so far.
     fn records_in(&self) -> u64;
+
+    /// How far a source is behind; see [`crate::api::SplitReader::lag`].
+    fn lag(&self) -> Option<u64> {
+        None
+    }
 }

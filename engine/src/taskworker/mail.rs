@@ -120,6 +120,8 @@ pub enum TaskEvent {
         records_in: u64,
         /// Records written by its sinks.
         records_written: u64,
+        /// How far its source is behind, if it tells.
+        lag: Option<u64>,
     },
     /// The subtask has failed.
     Failed(TaskFailure),

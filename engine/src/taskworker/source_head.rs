@@ -222,4 +222,8 @@ impl<R: SplitReader> Head for SourceHead<R> {
     fn records_in(&self) -> u64 {
         self.records_in
     }
+
+    fn lag(&self) -> Option<u64> {
+        self.reader.lag()
+    }
 }

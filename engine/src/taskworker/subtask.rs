@@ -103,6 +103,8 @@ pub struct Subtask {
     ended: bool,
     first_barrier: Option<Moment>,
     reported: (u64, u64),
+    /// As it was reported last.
+    lag: Option<u64>,
     reported_at: Moment,
 }
 
@@ -136,6 +138,7 @@ impl Subtask {
             ended: false,
             first_barrier: None,
             reported: (0, 0),
+            lag: None,
             reported_at: Moment::ZERO,
         }
     }
@@ -191,7 +194,7 @@ impl Subtask {
     fn fail(&mut self, failure: TaskFailure) -> Step {
         self.life = Life::Done;
         let (records_in, records_written) = (self.head.records_in(), self.cx.records_written);
-        self.report(TaskEvent::Progress { records_in, records_written });
+        self.report(TaskEvent::Progress { records_in, records_written, lag: self.lag });
         self.report(TaskEvent::Failed(failure));
         Step::Progress
     }
@@ -365,17 +368,19 @@ impl Subtask {
 
     /// Progress is only for people: said now and then, and at once when nothing else is left to do.
     fn report_progress(&mut self, now: (u64, u64)) {
-        if now == self.reported {
+        let due = self.reported_at + PROGRESS_PAUSE;
+        let is_early = self.cx.now < due && !self.ended;
+        // How far a source is behind changes by itself; it wakes nobody.
+        if now == self.reported && (is_early || self.head.lag() == self.lag) {
             return;
         }
-        let due = self.reported_at + PROGRESS_PAUSE;
-        if self.cx.now < due && !self.ended {
+        if is_early {
             self.cx.wake_at(due);
             return;
         }
-        (self.reported, self.reported_at) = (now, self.cx.now);
+        (self.reported, self.reported_at, self.lag) = (now, self.cx.now, self.head.lag());
         let (records_in, records_written) = now;
-        self.report(TaskEvent::Progress { records_in, records_written });
+        self.report(TaskEvent::Progress { records_in, records_written, lag: self.lag });
     }
 
     fn report(&mut self, event: TaskEvent) {

@@ -10,6 +10,7 @@ mod fake_broker;
 mod forget;
 mod jobs;
 mod kills;
+mod lag;
 mod network;
 mod proxy;
 mod recreated;

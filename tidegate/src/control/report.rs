@@ -36,6 +36,9 @@ pub struct JobReport {
     pub restored: Option<u64>,
     /// Records read so far, those before the restored checkpoint included.
     pub records_in: u64,
+    /// Records between what its sources have read and the end of what they read; not there where no source tells it.
+    #[serde(default)]
+    pub lag: Option<u64>,
     /// Transactions that the sinks hold prepared.
     pub prepared: u32,
     /// Records out per 1,000 records in, over the last minute, of the sinks that wrote most again after restarts.

@@ -28,6 +28,12 @@ struct Progress {
     end: i64,
 }
 
+impl Progress {
+    fn lag(&self) -> u64 {
+        u64::try_from(self.end - self.position).unwrap_or(0)
+    }
+}
+
 impl KafkaCounters {
     /// Records handed to the job.
     pub fn records(&self) -> u64 {
@@ -57,7 +63,13 @@ impl KafkaCounters {
     /// Offsets between what was handed to the job and the end of the topic as it was last seen (once a second, and whenever the end
     /// of a partition is reached), over the partitions that this process reads. 0 at the end, also behind transaction markers.
     pub fn lag(&self) -> u64 {
-        self.partitions().values().map(|p| u64::try_from(p.end - p.position).unwrap_or(0)).sum()
+        self.partitions().values().map(Progress::lag).sum()
+    }
+
+    /// The same over these partitions.
+    pub(super) fn lag_of(&self, of: impl Iterator<Item = i32>) -> u64 {
+        let partitions = self.partitions();
+        of.filter_map(|partition| partitions.get(&partition)).map(Progress::lag).sum()
     }
 
     pub(super) fn count_records(&self, records: u64) {
@@ -114,6 +126,9 @@ mod tests {
         counters.note_position(1, 0);
         counters.note_end(0, 50);
         assert_eq!(counters.lag(), 40);
+        counters.note_end(1, 7);
+        assert_eq!((counters.lag(), counters.lag_of([0, 9].into_iter())), (47, 40), "those of one reader");
+        counters.note_position(1, 7);
         counters.note_position(0, 50);
         assert_eq!(counters.lag(), 0);
         counters.note_position(0, 60);

@@ -244,6 +244,10 @@ impl<T: Send + 'static> SplitReader for KafkaReader<T> {
         self.restored_records
     }
 
+    fn lag(&self) -> Option<u64> {
+        (!self.splits.is_empty()).then(|| self.settings.counters.lag_of(self.splits.keys().copied()))
+    }
+
     fn position(&self) -> Option<SourcePosition> {
         let group = self.settings.group.clone()?;
         let topic_id = self.splits.values().next()?.split.topic_id.clone();

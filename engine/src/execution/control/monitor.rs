@@ -56,8 +56,9 @@ impl JobMonitor {
                 self.status.failed += 1;
                 self.checkpoint(wall_ms, stats);
             }
-            ExecutionNotice::Master(MasterNotice::Progress { records_read, prepared, .. }) => {
+            ExecutionNotice::Master(MasterNotice::Progress { records_read, prepared, lag, .. }) => {
                 self.status.records_read = *records_read;
+                self.status.lag = *lag;
                 self.status.prepared = *prepared;
             }
             ExecutionNotice::Master(

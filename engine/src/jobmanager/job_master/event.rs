@@ -112,5 +112,7 @@ pub enum MasterNotice {
         records_written: u64,
         /// Transactions that the sinks hold prepared, as they last said.
         prepared: u32,
+        /// How far the sources are behind, as they last said; `None`: none of them tells.
+        lag: Option<u64>,
     },
 }

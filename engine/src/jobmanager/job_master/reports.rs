@@ -44,12 +44,14 @@ impl JobMaster {
                 self.gone.insert(subtask);
             }
             TaskEvent::Finished | TaskEvent::Canceled => {}
-            TaskEvent::Progress { records_in, records_written } => {
+            TaskEvent::Progress { records_in, records_written, lag } => {
+                self.lags.extend(lag.map(|lag| (subtask, lag)));
                 self.progress.insert(subtask, (records_in, records_written));
                 self.written.said(subtask, records_written);
                 let (records_read, records_written) = self.progress();
                 let prepared = self.commits.prepared();
-                self.notice(MasterNotice::Progress { records_read, records_written, prepared });
+                let lag = (!self.lags.is_empty()).then(|| self.lags.values().sum());
+                self.notice(MasterNotice::Progress { records_read, records_written, prepared, lag });
             }
             TaskEvent::Failed(failure) => self.subtask_failed(subtask, failure),
         }

@@ -145,6 +145,7 @@ impl MasterSetup {
             repeats: Repeats::default(),
             history: CheckpointHistory::default(),
             progress: BTreeMap::new(),
+            lags: BTreeMap::new(),
             written: Written::default(),
             transactions: (0, 0),
             cleaning: false,

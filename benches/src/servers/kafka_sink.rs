@@ -77,12 +77,19 @@ fn job(topic: &Topic, every: Duration, records: u64) -> Result<Run, BenchError> 
     let sink = KafkaSink::<Order>::json(&topic.bootstrap, &topic.name).property("linger.ms", LINGER_MS);
     env.source("orders", Datagen::new(Order::make).bounded(records)).sink("topic", sink);
     let setup = JobSetup { candidate: OURS, parallelism: 1, checkpoint_every: Some(every) };
-    // What came out is asked by the tests of the sink; a job that loses fails there.
-    run_job(env, setup, records, records, || records)
+    let (ends, mut failed) = (topic.ends(PARTITIONS)?, None);
+    let count = || {
+        topic.committed_behind(&ends, records).unwrap_or_else(|error| {
+            failed = Some(error);
+            0
+        })
+    };
+    let run = run_job(env, setup, records, records, count);
+    failed.map_or(run, Err)
 }
 
 fn by_hand(topic: &Topic, every: Duration, records: u64) -> Result<Run, BenchError> {
-    let failed = kafka("producing by hand");
+    let (ends, failed) = (topic.ends(PARTITIONS)?, kafka("producing by hand"));
     let watch = Stopwatch::start();
     let producer: ThreadedProducer<DefaultProducerContext> = ClientConfig::new()
         .set("bootstrap.servers", &topic.bootstrap)
@@ -102,7 +109,11 @@ fn by_hand(topic: &Topic, every: Duration, records: u64) -> Result<Run, BenchErr
         }
     }
     producer.commit_transaction(PATIENCE).map_err(&failed)?;
-    Ok(watch.stop(records))
+    let run = watch.stop(records);
+    match topic.committed_behind(&ends, records)? {
+        got if got == records => Ok(run),
+        got => Err(BenchError::WrongResult { candidate: BY_HAND.to_owned(), got, expected: records }),
+    }
 }
 
 fn send(

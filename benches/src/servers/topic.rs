@@ -4,18 +4,22 @@
 
 use std::time::Duration;
 
-use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 use rdkafka::types::RDKafkaErrorCode;
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use super::Order;
 use crate::error::BenchError;
+use crate::stopwatch::Stopwatch;
 
 /// Nothing here takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A topic from which nothing comes for so long has nothing more.
+const SILENCE: Duration = Duration::from_millis(500);
 
 /// A topic that is deleted with this.
 pub(super) struct Topic {
@@ -40,6 +44,42 @@ impl Topic {
             Ok(())
         })?;
         Ok(Self { bootstrap: bootstrap.to_owned(), name: name.to_owned() })
+    }
+
+    fn consumer(&self) -> Result<BaseConsumer, BenchError> {
+        ClientConfig::new()
+            .set("bootstrap.servers", &self.bootstrap)
+            .set("group.id", "bench-audit")
+            .set("enable.auto.commit", "false")
+            .set("isolation.level", "read_committed")
+            .create()
+            .map_err(kafka("making a consumer"))
+    }
+
+    /// The end of each partition, markers included.
+    pub(super) fn ends(&self, partitions: i32) -> Result<Vec<i64>, BenchError> {
+        let consumer = self.consumer()?;
+        let end = |partition| consumer.fetch_watermarks(&self.name, partition, PATIENCE).map(|(_, end)| end);
+        (0..partitions).map(end).collect::<Result<_, _>>().map_err(kafka("asking for the ends of a topic"))
+    }
+
+    /// Committed records behind these ends. A commit is answered before it can be seen: as many as are expected are waited for.
+    pub(super) fn committed_behind(&self, ends: &[i64], expected: u64) -> Result<u64, BenchError> {
+        let failed = kafka("counting records");
+        let (consumer, mut from) = (self.consumer()?, TopicPartitionList::new());
+        for (end, partition) in ends.iter().zip(0..) {
+            from.add_partition_offset(&self.name, partition, Offset::Offset(*end)).map_err(&failed)?;
+        }
+        consumer.assign(&from).map_err(&failed)?;
+        let (watch, mut count) = (Stopwatch::start(), 0);
+        loop {
+            match consumer.poll(SILENCE) {
+                Some(Ok(_)) => count += 1,
+                Some(Err(error)) => return Err(failed(error)),
+                None if count >= expected || watch.elapsed() >= PATIENCE => return Ok(count),
+                None => {}
+            }
+        }
     }
 
     /// Writes orders, in turn over the partitions.

@@ -204,7 +204,7 @@ impl Replay {
                 let (id, producer, _) = self.producers[&producer].clone();
                 self.wire.add_offsets(&id, producer, &group).await.unwrap();
                 let offsets = BTreeMap::from([(0, i64::try_from(offset).unwrap())]);
-                self.wire.commit_offsets(&id, producer, &group, &topic, &offsets).await.unwrap();
+                self.wire.commit_offsets(&id, producer, &group, &topic, &offsets, "").await.unwrap();
             }
             Step::End { producer, commit, version, id, epoch_plus, producer_id_plus, expect } => {
                 let (own, mut producer, _) = self.producers[&producer].clone();

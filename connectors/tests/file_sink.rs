@@ -188,7 +188,7 @@ fn a_lost_transaction_that_was_given_up_is_missing_whole_and_the_job_goes_on_wit
     assert!(pending.len() > 1, "several parts: {pending:?}");
     std::fs::remove_file(&pending[0]).unwrap();
     let text = String::from_utf8(run(folder.path(), 1, None).stderr).unwrap();
-    let command = text.split_once("tidegate txn forget /").unwrap().1.split_once(" '").unwrap().1;
+    let command = text.split_once("tidegate txn forget ").unwrap().1.split_once(" '").unwrap().1;
     let name = command.split_once('\'').unwrap().0;
     forget(folder.path(), name);
     // Said once, it holds for each start until a checkpoint follows.

@@ -39,7 +39,7 @@ fn decide(folder: &Path, transaction: &str) {
 pub(crate) fn remedy(run: &Output) -> String {
     assert_eq!(run.status.code(), Some(1), "{}", text(&run.stdout));
     let error = text(&run.stderr);
-    let command = error.lines().find_map(|line| line.trim_start().strip_prefix("tidegate txn forget /"));
+    let command = error.lines().find_map(|line| line.trim_start().strip_prefix("tidegate txn forget "));
     let named = command.and_then(|words| words.split_once(" '")).and_then(|(_, rest)| rest.split_once('\''));
     named.unwrap_or_else(|| panic!("no remedy: {error}")).0.to_owned()
 }

@@ -36,13 +36,15 @@ service() {
 # ports COUNT: sets PORT to the first of COUNT neighbouring free ports of 127.0.0.1, the same at every start. They are
 # kept while the data is: what the server has written about itself may name them.
 ports() {
-    local i
-    if read -r PORT 2>/dev/null <"$DIR/port"; then return; fi
+    local i tries=0
     while :; do
+        ((++tries <= 200)) || die "cannot write $DIR/port"
+        if read -r PORT 2>/dev/null <"$DIR/port"; then return; fi
         PORT=$((20000 + (RANDOM % 2500) * 4))
         for ((i = 0; i < $1; i++)); do port_free $((PORT + i)) || continue 2; done
-        echo "$PORT" >"$DIR/port"
-        return
+        # Of several first starts at the same time one chooses, and the others take its choice.
+        if (set -C; echo "$PORT" >"$DIR/port") 2>/dev/null; then return; fi
+        sleep 0.05
     done
 }
 

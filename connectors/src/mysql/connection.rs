@@ -43,6 +43,7 @@ pub struct Connection {
     io: SharedIo,
     id: u64,
     version: ServerVersion,
+    ties_branches: bool,
     packet_bytes_max: usize,
 }
 
@@ -88,6 +89,7 @@ impl Connection {
             limits,
             io: io.clone(),
             version: ServerVersion::of(""),
+            ties_branches: true,
             packet_bytes_max: 0,
         };
         open.set_up().await?;
@@ -119,6 +121,7 @@ impl Connection {
             self.only_row(doing, asked)?;
         (self.version, self.id) = (ServerVersion::of(&version), id);
         self.packet_bytes_max = usize::try_from(packet_bytes).unwrap_or(usize::MAX);
+        self.ties_branches = self.asked_whether_it_ties_branches().await?;
         let (lock_wait, idle) = (self.limits.lock_wait.as_secs(), self.limits.idle.as_secs());
         self.run(doing, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await?;
         self.run(
@@ -136,6 +139,20 @@ impl Connection {
         Ok(())
     }
 
+    /// MariaDB always does; MySQL does before 8.0.29, and later where an administrator said so.
+    async fn asked_whether_it_ties_branches(&mut self) -> Result<bool, MysqlError> {
+        if self.version.kind == ServerKind::MariaDb {
+            return Ok(true);
+        }
+        let doing = "asking what becomes of prepared branches";
+        let rows = self.rows(doing, "SHOW SESSION VARIABLES LIKE 'xa_detach_on_prepare'", Vec::new()).await?;
+        if rows.is_empty() {
+            return Ok(true);
+        }
+        let (_, value): (String, String) = self.only_row(doing, rows)?;
+        Ok(value != "ON")
+    }
+
     /// What was tried, for an error.
     pub fn attempted(&self, doing: &str) -> Attempted {
         Attempted { doing: doing.to_owned(), server: self.url.place() }
@@ -149,6 +166,12 @@ impl Connection {
     /// Kind and version.
     pub fn version(&self) -> &ServerVersion {
         &self.version
+    }
+
+    /// Whether a prepared branch belongs to the session that prepared it for as long as that lives: it can do nothing else meanwhile,
+    /// and no other session can commit the branch.
+    pub fn ties_branches(&self) -> bool {
+        self.ties_branches
     }
 
     /// The session's number at the server.
@@ -169,6 +192,11 @@ impl Connection {
     /// How long it waits for what.
     pub(crate) fn limits(&self) -> SessionLimits {
         self.limits
+    }
+
+    /// Where its futures run.
+    pub(crate) fn io(&self) -> &SharedIo {
+        &self.io
     }
 
     /// What another session needs in order to ask about this one.

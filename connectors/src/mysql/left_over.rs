@@ -10,19 +10,28 @@
 //! its age are known. A decision is written down in the ledger: the row of a branch that was committed by hand gets a note; for one
 //! that was rolled back a row is made whose note says so, and a job that still lists it then learns that, and not "already committed".
 //!
+//! What a job at work holds is left alone, unless the operator insists; and so is, on a server that ties branches to their sessions, a
+//! branch whose session is ending (see [`super::prepared_sessions`]).
+//!
 //! Owns: listing and settling. Does not own: what shall be done. Runs on: the I/O side, for tools.
 
-use tidegate_engine::ids::{CheckpointId, JobName, LogId, OperatorUid};
-use tidegate_engine::operator::TransactionScope;
+use std::time::Duration;
+
+use tidegate_engine::ids::CheckpointId;
 
 use super::civil::{CivilDate, TimeOfDay};
 use super::ledger::{self, LedgerEntry};
 use super::preflight::{TRIAL, trial_of};
 use super::recover::prepared_branches;
-use super::session_end::lives;
+use super::session_end::{lives, wait_until_detached, wait_until_gone};
 use super::writer_session::holder_of;
-use super::xid::{Xid, XidParts, writer_lock};
+use super::xid::{Xid, XidParts, branch_lock, writer_lock_of};
 use super::{Connection, DateTime, MysqlError, staging_table};
+
+/// A session whose client has died is gone within so many looks; one that is still there is at work.
+const LOOKS: u32 = 10;
+/// Between two looks.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// What is left over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +64,8 @@ pub struct LeftOver {
     pub rows: Option<u64>,
     /// When it was prepared, by the clock of its writer, or its table made, by the server's: milliseconds since 1970.
     pub since_ms: Option<i64>,
-    /// The session of its subtask's writer, or of the start, if it lives: the job may still be at work.
+    /// The session of its subtask's writer, or the one that holds the branch, or that of the start, if it lives: the job may still be
+    /// at work.
     pub writer_session: Option<u64>,
 }
 
@@ -98,7 +108,6 @@ pub async fn left_overs(connection: &mut Connection) -> Result<Vec<LeftOver>, My
 
 async fn branch(connection: &mut Connection, xid: Xid, parts: XidParts) -> Result<LeftOver, MysqlError> {
     let (entry, since_ms) = ledger::peek(connection, &xid).await?.unzip();
-    let lock = writer_lock(&scope_of(&parts), parts.subtask);
     Ok(LeftOver {
         kind: LeftOverKind::Branch,
         owner: Some(parts),
@@ -106,16 +115,14 @@ async fn branch(connection: &mut Connection, xid: Xid, parts: XidParts) -> Resul
         closed_by: entry.as_ref().map(|entry| entry.closed_by),
         rows: entry.map(|entry| entry.rows),
         since_ms,
-        writer_session: holder_of(connection, &lock).await?,
+        writer_session: at_work(connection, &xid).await?,
         xid,
     })
 }
 
 /// Its name says which session made it and when.
 async fn trial(connection: &mut Connection, xid: Xid) -> Result<LeftOver, MysqlError> {
-    let (session, ms) = trial_of(&xid).unzip();
-    let id = session.unwrap_or(0);
-    let lives = lives(connection, id).await?;
+    let ms = trial_of(&xid).map(|(_, ms)| ms);
     Ok(LeftOver {
         kind: LeftOverKind::Trial,
         owner: None,
@@ -123,7 +130,7 @@ async fn trial(connection: &mut Connection, xid: Xid) -> Result<LeftOver, MysqlE
         closed_by: None,
         rows: Some(0),
         since_ms: ms,
-        writer_session: lives.then_some(id),
+        writer_session: at_work(connection, &xid).await?,
         xid,
     })
 }
@@ -136,7 +143,6 @@ async fn staged(
 ) -> Result<Option<LeftOver>, MysqlError> {
     let Some(parts) = xid.parts() else { return Ok(None) };
     let Some(rows) = staging_table::count(connection, &table).await? else { return Ok(None) };
-    let lock = writer_lock(&scope_of(&parts), parts.subtask);
     Ok(Some(LeftOver {
         since_ms: staging_table::made_ms(connection, &table).await?,
         kind: LeftOverKind::StagingTable { table },
@@ -144,20 +150,35 @@ async fn staged(
         target: None,
         closed_by: None,
         rows: Some(rows),
-        writer_session: holder_of(connection, &lock).await?,
+        writer_session: at_work(connection, &xid).await?,
         xid,
     }))
 }
 
-/// Commits or rolls a transaction back, and writes the decision down.
+/// The session that is at work for a transaction: of its writer, else the one that holds the branch, else that of a start.
+async fn at_work(connection: &mut Connection, xid: &Xid) -> Result<Option<u64>, MysqlError> {
+    if let Some((session, _)) = trial_of(xid) {
+        return Ok(lives(connection, session).await?.then_some(session));
+    }
+    if let Some(session) = holder_of(connection, &branch_lock(xid)).await? {
+        return Ok(Some(session));
+    }
+    match writer_lock_of(xid) {
+        Some(lock) => holder_of(connection, &lock).await,
+        None => Ok(None),
+    }
+}
+
+/// Commits or rolls a transaction back, and writes the decision down. With `force` also a branch whose job is at work; where it is tied
+/// to a session, that is ended.
 ///
 /// # Errors
-/// [`MysqlError`]: the branch is gone, or belongs to a session that still lives (1397), say; [`MysqlError::NotByHand`] if it cannot be
-/// settled so by hand.
+/// [`MysqlError`]: the branch is gone (1397), say; [`MysqlError::NotByHand`] if it cannot be settled so by hand, or its job is at work.
 pub async fn settle_by_hand(
     connection: &mut Connection,
     left: &LeftOver,
     decision: HandDecision,
+    force: bool,
     now_ms: i64,
 ) -> Result<(), MysqlError> {
     let (server, xid) = (connection.url().place(), &left.xid);
@@ -165,16 +186,21 @@ pub async fn settle_by_hand(
         |why: String, remedy: &str| MysqlError::NotByHand { server, why, remedy: remedy.to_owned() };
     match (&left.kind, decision) {
         (LeftOverKind::Branch, HandDecision::Commit) => {
+            let_alone(connection, left, force).await?;
             run_xa(connection, "COMMIT", xid).await?;
             ledger::create(connection).await?;
             let note = decided(connection, "committed", now_ms);
             ledger::note(connection, xid, &note).await.map(drop)
         }
         (LeftOverKind::Branch, HandDecision::RollBack) => {
+            let_alone(connection, left, force).await?;
             run_xa(connection, "ROLLBACK", xid).await?;
             note_rollback(connection, left, now_ms).await
         }
-        (LeftOverKind::Trial, HandDecision::RollBack) => run_xa(connection, "ROLLBACK", xid).await,
+        (LeftOverKind::Trial, HandDecision::RollBack) => {
+            let_alone(connection, left, force).await?;
+            run_xa(connection, "ROLLBACK", xid).await
+        }
         (LeftOverKind::Trial, HandDecision::Commit) => Err(refused(
             format!("the branch {xid} was a trial and holds no rows"),
             "roll it back: `tidegate xa rollback`",
@@ -183,15 +209,57 @@ pub async fn settle_by_hand(
             format!("how the staging table {table} is merged, and into which table, only its job knows"),
             "start the job again, which merges it; or throw its rows away: `tidegate xa rollback`",
         )),
-        (LeftOverKind::StagingTable { table }, HandDecision::RollBack) => match left.writer_session {
-            Some(session) => Err(refused(
-                format!(
-                    "connection {session} is at work for the subtask that wrote the staging table {table}"
-                ),
-                "cancel that job, which settles what is its own",
-            )),
-            None => drop_staged(connection, left, now_ms).await,
-        },
+        (LeftOverKind::StagingTable { .. }, HandDecision::RollBack) => {
+            // Its writer would only fail at its next row, and then once more at its next start: no force.
+            let_alone(connection, left, false).await?;
+            drop_staged(connection, left, now_ms).await
+        }
+    }
+}
+
+/// Waits until nobody is at work for a transaction, and its session, if it was tied to one, has let it go.
+async fn let_alone(connection: &mut Connection, left: &LeftOver, force: bool) -> Result<(), MysqlError> {
+    let is_branch = !matches!(left.kind, LeftOverKind::StagingTable { .. });
+    let is_tied = is_branch && connection.ties_branches();
+    if force && !is_tied {
+        return Ok(());
+    }
+    let mut seen = None;
+    for look in 1..=LOOKS {
+        let Some(session) = at_work(connection, &left.xid).await? else { break };
+        seen = Some(session);
+        match look {
+            LOOKS if !force => return Err(is_at_work(connection, left, session)),
+            LOOKS => connection.kill(session).await?,
+            _ => connection.io().sleep(LOOK_PAUSE).await,
+        }
+    }
+    if !is_tied {
+        return Ok(());
+    }
+    let (io, seen) = (connection.io().clone(), seen.as_slice());
+    if let Some(session) = wait_until_gone(connection, &io, seen).await? {
+        return Err(is_at_work(connection, left, session));
+    }
+    wait_until_detached(connection, &io).await;
+    Ok(())
+}
+
+fn is_at_work(connection: &Connection, left: &LeftOver, session: u64) -> MysqlError {
+    let (what, force) = match &left.kind {
+        LeftOverKind::StagingTable { table } => {
+            (format!("the subtask that wrote the staging table {table}"), "")
+        }
+        LeftOverKind::Branch => (
+            format!("the subtask that wrote the branch {}", left.xid),
+            "; or --force, which settles it against what that job decides",
+        ),
+        LeftOverKind::Trial => (format!("the start that tries the branch {}", left.xid), "; or --force"),
+    };
+    MysqlError::NotByHand {
+        server: connection.url().place(),
+        why: format!("connection {session} is at work for {what}"),
+        remedy: format!("cancel that job, which settles what is its own{force}"),
     }
 }
 
@@ -229,14 +297,4 @@ fn decided(connection: &Connection, word: &str, now_ms: i64) -> String {
         .civil()
         .map_or_else(String::new, |CivilDate { year, month, day }| format!("{year}-{month:02}-{day:02} "));
     format!("{word} by hand, user {user}, at {date}{hour:02}:{minute:02}:{second:02} UTC")
-}
-
-/// The scope, where no component was hashed.
-fn scope_of(parts: &XidParts) -> TransactionScope {
-    TransactionScope {
-        job: JobName(parts.job.clone()),
-        log_id: LogId(parts.log_id.clone()),
-        lineage: parts.lineage,
-        uid: OperatorUid(parts.uid.clone()),
-    }
 }

@@ -15,13 +15,16 @@ use super::constraints::Constraints;
 use super::ledger::{self, LedgerEntry};
 use super::recover::prepared_branches;
 use super::session_end::{lives, wait_until_detached, wait_until_gone};
+use super::session_room::check_room;
 use super::sink::Target;
 use super::table_check::check_table;
 use super::xid::{FORMAT_ID, Xid};
-use super::{Connection, MysqlError, SessionLimits};
+use super::{Connection, MysqlError, SessionLimits, rights};
 
-/// Sessions of one subtask beside those that hold a branch: a committer, and one that asks who holds a lock.
-const OTHER_SESSIONS: u64 = 2;
+/// Sessions of one subtask beside its writer's: one that asks who holds a lock.
+const LOCK_ASKER: u64 = 1;
+/// And a committer's.
+const COMMITTER: u64 = 1;
 /// A left branch is looked for so often.
 const TRIES: u32 = 60;
 /// Between two looks.
@@ -31,13 +34,15 @@ const TRIAL_MS_MAX: i64 = 60_000;
 /// The first part of a trial branch's name. No job is called so: its branches have another number of components.
 pub(crate) const TRIAL: &str = "tidegate-trial";
 
-/// For sinks of every kind: the server answers, and the table fits.
+/// For the plain sink: the server answers, has room for its sessions, and the table fits and can be written to.
 pub(crate) async fn look_at_table(
     target: &Target,
     context: &PreflightContext,
 ) -> Result<Vec<String>, MysqlError> {
     let mut connection = connect(target, context).await?;
-    let warnings = check_table(&mut connection, &target.spec).await?;
+    let mut warnings = check_table(&mut connection, &target.spec).await?;
+    rights::try_writing(&mut connection, &target.spec).await?;
+    warnings.extend(check_room(&mut connection, context, 1 + LOCK_ASKER).await?);
     connection.close().await;
     Ok(warnings)
 }
@@ -47,21 +52,25 @@ pub(crate) async fn look_for_staging(
     target: &Target,
     context: &PreflightContext,
 ) -> Result<Vec<String>, MysqlError> {
-    let mut warnings = look_for_two_phases(target, context).await?;
     let mut connection = connect(target, context).await?;
+    let mut warnings = look_for_two_phases(&mut connection, target).await?;
+    rights::try_staging(&mut connection, &target.spec).await?;
+    warnings.extend(check_room(&mut connection, context, 1 + LOCK_ASKER + COMMITTER).await?);
     let constraints = Constraints::read(&mut connection, &target.spec).await?;
     connection.close().await;
     warnings.extend(constraints.warnings(&target.spec, &target.url.place()));
     Ok(warnings)
 }
 
-/// For sinks in two phases: besides, the ledger can be made, and there is room for its sessions.
-async fn look_for_two_phases(target: &Target, context: &PreflightContext) -> Result<Vec<String>, MysqlError> {
-    let mut warnings = look_at_table(target, context).await?;
-    let mut connection = connect(target, context).await?;
-    ledger::create(&mut connection).await?;
-    warnings.extend(check_sessions(&mut connection, context).await?);
-    connection.close().await;
+/// For sinks in two phases: besides, the ledger can be made and written to.
+async fn look_for_two_phases(
+    connection: &mut Connection,
+    target: &Target,
+) -> Result<Vec<String>, MysqlError> {
+    let warnings = check_table(connection, &target.spec).await?;
+    rights::try_writing(connection, &target.spec).await?;
+    ledger::create(connection).await?;
+    rights::try_ledger(connection).await?;
     Ok(warnings)
 }
 
@@ -70,8 +79,10 @@ pub(crate) async fn look_for_xa(
     target: &Target,
     context: &PreflightContext,
 ) -> Result<Vec<String>, MysqlError> {
-    let warnings = look_for_two_phases(target, context).await?;
     let mut connection = connect(target, context).await?;
+    let mut warnings = look_for_two_phases(&mut connection, target).await?;
+    let writers = if connection.ties_branches() { context.places as u64 } else { 1 };
+    warnings.extend(check_room(&mut connection, context, writers + LOCK_ASKER + COMMITTER).await?);
     // Before anything is prepared: whoever may not list branches could not clear this one either.
     sweep_trials(&mut connection, context.clock.wall_ms()).await?;
     let (bqual, format_id) = (format!("{}.{}", connection.id(), context.clock.wall_ms()), FORMAT_ID);
@@ -168,38 +179,4 @@ async fn find_and_roll_back(
         ),
         remedy: format!("XA ROLLBACK {} by hand; does a proxy keep connections open?", xid.sql()),
     })
-}
-
-/// Whether the server has room for this sink's sessions.
-async fn check_sessions(
-    connection: &mut Connection,
-    context: &PreflightContext,
-) -> Result<Vec<String>, MysqlError> {
-    let doing = "asking how many sessions the server takes";
-    let sql = "SELECT @@GLOBAL.max_connections, @@SESSION.max_user_connections";
-    let rows = connection.rows(doing, sql, Vec::new()).await?;
-    let (all, of_user): (u64, u64) = connection.only_row(doing, rows)?;
-    let limit = if of_user == 0 { all } else { all.min(of_user) };
-    let per_subtask = context.places as u64 + OTHER_SESSIONS;
-    let needed = u64::from(context.parallelism) * per_subtask;
-    if needed > limit {
-        return Err(MysqlError::Unusable {
-            server: connection.url().place(),
-            why: format!(
-                "it takes {limit} sessions, and this sink needs up to {needed} ({per_subtask} for each of {} subtasks)",
-                context.parallelism
-            ),
-            remedy: "raise max_connections (or max_user_connections), or lower the parallelism".to_owned(),
-        });
-    }
-    let rows = connection.rows(doing, "SHOW GLOBAL STATUS LIKE 'Threads_connected'", Vec::new()).await?;
-    let (_, connected): (String, String) = connection.only_row(doing, rows)?;
-    let connected = connected.parse::<u64>().unwrap_or(0);
-    if connected + needed <= limit {
-        return Ok(Vec::new());
-    }
-    Ok(vec![format!(
-        "{} takes {limit} sessions, {connected} are open, and this sink needs up to {needed}: raise max_connections",
-        connection.url().place()
-    )])
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum ServerKind {
     /// MariaDB: a prepared branch belongs to its connection until that is closed.
     MariaDb,
-    /// Oracle's MySQL: a prepared branch is anybody's at once.
+    /// Oracle's MySQL: a prepared branch is anybody's at once, from 8.0.29 on and with `xa_detach_on_prepare` (see [`super::Connection::ties_branches`]).
     MySql,
 }
 

@@ -11,11 +11,11 @@ use std::time::Duration;
 use mysql_async::Value;
 use tidegate_engine::io::SharedIo;
 
-use super::{Connection, MysqlError, ServerKind};
+use super::{Connection, MysqlError};
 
 /// Between two looks.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
-/// A session that MariaDB no longer shows has let its branch go after so long.
+/// A session that the server no longer shows has let its branch go after so long.
 pub(crate) const ENDING: Duration = Duration::from_millis(200);
 
 /// Whether a session of this number is there, as far as this user may see: without the right PROCESS, its own ones. Numbers begin anew
@@ -48,7 +48,7 @@ pub(crate) async fn wait_until_gone(
 
 /// For sessions that the server shows no more: waits until their branches are anybody's.
 pub(crate) async fn wait_until_detached(connection: &Connection, io: &SharedIo) {
-    if connection.server() == ServerKind::MariaDb {
+    if connection.ties_branches() {
         io.sleep(ENDING).await;
     }
 }

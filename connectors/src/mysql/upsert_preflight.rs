@@ -5,11 +5,14 @@
 use mysql_async::Value;
 use tidegate_engine::api::PreflightContext;
 
+use super::session_room::check_room;
 use super::table::TableSpec;
 use super::table_check::check_table;
 use super::upsert_buffer::RowLayout;
-use super::upsert_statements::UpsertTable;
-use super::{ColumnKind, Connection, MysqlError, MysqlUrl, ServerKind, SessionLimits};
+use super::{ColumnKind, Connection, MysqlError, MysqlUrl, ServerKind, SessionLimits, rights};
+
+/// Sessions of one subtask: its writer's, and one that ends older ones.
+const SESSIONS: u64 = 2;
 
 /// Looks at table, key, triggers, rights and the way keys are compared; warnings, a line each.
 ///
@@ -25,11 +28,11 @@ pub(crate) async fn preflight(
     let limits = SessionLimits::below(context.checkpoints.timeout());
     let mut connection = Connection::open(url, limits, &context.io).await?;
     let mut warnings = check_table(&mut connection, spec).await?;
-    let (server, packet_bytes_max) = (connection.server(), connection.packet_bytes_max());
-    let table = UpsertTable { spec, layout, server, packet_bytes_max };
-    for sql in table.rights_statements() {
-        connection.run(&format!("trying the rights on the table {}", spec.name), &sql).await?;
-    }
+    let asked: Vec<&str> =
+        layout.key.iter().chain(&layout.version).map(|column| spec.columns[*column].name.as_str()).collect();
+    rights::try_writing(&mut connection, spec).await?;
+    rights::try_deleting(&mut connection, spec, &asked).await?;
+    warnings.extend(check_room(&mut connection, context, SESSIONS).await?);
     warnings.extend(folding_keys(&mut connection, spec).await?);
     connection.close().await;
     Ok(warnings)

@@ -10,7 +10,7 @@ use mysql_async::Value;
 
 use super::insert::insert_sql;
 use super::limits::PACKET_ROOM_BYTES;
-use super::table::{TableSpec, quoted, quoted_list};
+use super::table::{TableSpec, quoted};
 use super::upsert_buffer::{Reduced, RowLayout};
 use super::value::wire_bytes;
 use super::{ColumnSpec, ServerKind};
@@ -127,21 +127,6 @@ impl UpsertTable<'_> {
         }
         let row = format!("({})", parts.join(" AND "));
         format!("DELETE FROM {table} WHERE {}", vec![row; rows].join(" OR "))
-    }
-
-    /// A statement that changes nothing and needs every right that the others need.
-    pub(crate) fn rights_statements(&self) -> [String; 2] {
-        let table = quoted(&self.spec.name);
-        let columns = quoted_list(self.spec.columns.iter().map(|column| column.name.as_str()));
-        let nulls = vec!["NULL"; self.spec.columns.len()].join(", ");
-        let set = self.spec.columns.first().map(|column| quoted(&column.name)).unwrap_or_default();
-        [
-            format!(
-                "INSERT INTO {table} ({columns}) SELECT {nulls} FROM DUAL WHERE FALSE \
-                 ON DUPLICATE KEY UPDATE {table}.{set} = {table}.{set}"
-            ),
-            format!("DELETE FROM {table} WHERE FALSE"),
-        ]
     }
 }
 

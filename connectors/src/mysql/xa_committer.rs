@@ -1,6 +1,6 @@
 //! Commits prepared branches, lists and rolls back what is left over, on a connection of its own.
 //!
-//! 1397 (`XAER_NOTA`) to a commit is no proof of anything: the branch may be committed, rolled back, or (MariaDB) attached to the
+//! 1397 (`XAER_NOTA`) to a commit is no proof of anything: the branch may be committed, rolled back, or (on a server that ties it) attached to the
 //! session that prepared it, if that still lives. The ledger row written inside the branch tells them apart, by a *locking* read: it
 //! waits for whoever is committing right now. There: already committed. Locked, or listed by `XA RECOVER`: attached elsewhere, and
 //! the session that prepared it is ended. Neither: lost.
@@ -23,7 +23,7 @@ use super::sink::Target;
 use super::writer_session::{end_older_writers, holder_of};
 use super::xa_writer::XaBranch;
 use super::xid::{Xid, branch_lock, writer_lock};
-use super::{Connection, MysqlError, ServerKind, SessionLimits, ledger};
+use super::{Connection, MysqlError, SessionLimits, ledger};
 
 /// Pause before a commit is asked for again.
 const RETRY_MS: u64 = 100;
@@ -233,7 +233,7 @@ impl XaCommitter {
         }
         let io = self.context.connector.io.clone();
         let connection = self.connected().await?;
-        if connection.server() == ServerKind::MySql {
+        if !connection.ties_branches() {
             return Ok(Holder::Nobody);
         }
         if let Some(holder) = holder_of(connection, &branch_lock(xid)).await? {

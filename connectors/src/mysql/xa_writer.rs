@@ -1,8 +1,8 @@
 //! Writes rows into an XA branch, one branch per epoch.
 //!
 //! Rows wait here until a statement is worth its while; the branch is opened with the first statement. At the barrier the rest goes
-//! out, then the ledger row, `XA END`, `XA PREPARE`. On MariaDB a prepared branch belongs to its session until that ends, and the
-//! session can do nothing else; so the session is kept for the commit, and the next branch gets another. While the server works on a
+//! out, then the ledger row, `XA END`, `XA PREPARE`. On MariaDB (and some MySQL) a prepared branch belongs to its session until that ends,
+//! and the session can do nothing else; so the session is kept for the commit, and the next branch gets another. While the server works on a
 //! statement, the rows of the next one are made. A failed statement fails the subtask:
 //! after a deadlock the branch is gone, and after an uncertain answer recovery decides.
 //!
@@ -26,12 +26,12 @@ use super::ledger::{self, LedgerEntry};
 use super::sink::Target;
 use super::writer_session::WriterSession;
 use super::xid::Xid;
-use super::{Attempted, MysqlError, ServerKind};
+use super::{Attempted, MysqlError};
 
 /// A prepared branch, as the sink's state lists it beside its name.
 #[derive(Clone, Debug, PartialEq, Eq, StateType)]
 pub struct XaBranch {
-    /// The session that prepared it: while that lives, MariaDB lets nobody else commit it.
+    /// The session that prepared it: while that lives, a server that ties branches to their sessions lets nobody else commit it.
     pub connection_id: u64,
     /// Rows in it.
     pub rows: u64,
@@ -107,7 +107,7 @@ impl<T> XaWriter<T> {
         connection.run(&format!("preparing the branch {xid}"), &format!("XA PREPARE {}", xid.sql())).await?;
         fault_point!("mysql.xa.prepare.after");
         let (connection_id, server) = (connection.id(), connection.version().to_string());
-        let stays = connection.server() == ServerKind::MySql;
+        let stays = !connection.ties_branches();
         drop(connection);
         if stays {
             self.session = Some(session);

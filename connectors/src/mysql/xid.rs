@@ -37,20 +37,14 @@ pub struct Xid {
 impl Xid {
     /// The branch of a transaction.
     pub fn of(name: &TransactionName) -> Self {
-        let TransactionScope { job, log_id, lineage, uid } = &name.scope;
-        let (job, log_id) = (escaped(job.as_str()), escaped(log_id.as_str()));
-        let mut gtrid = format!("{PREFIX}.{job}.{log_id}");
-        if gtrid.len() > PART_BYTES_MAX {
-            // 9 + 21 + 1 + at most 32: a log id has 32 digits. One that does not is hashed as well.
-            let log_id = if log_id.len() > 32 { hashed_128(&log_id) } else { log_id };
-            gtrid = format!("{PREFIX}.{}.{log_id}", hashed_128(&job));
-        }
+        let TransactionScope { lineage, uid, .. } = &name.scope;
+        let gtrid = gtrid_of(&name.scope);
         let numbers = [u64::from(name.subtask), name.opened_after.0, name.attempt.0].map(base_36).join(".");
         let (lineage, uid) = (base_36(lineage.0), escaped(uid.as_str()));
         let mut bqual = format!("{lineage}.{uid}.{numbers}");
         if bqual.len() > PART_BYTES_MAX {
             // At most 13 + 1 + 14 + 1 + 7 + 1 + 13 + 1 + 13.
-            bqual = format!("{lineage}.~{}.{numbers}", base_36(xxh3_64(uid.as_bytes())));
+            bqual = format!("{lineage}.{}.{numbers}", hashed_uid(&uid));
         }
         Self { gtrid: gtrid.into_bytes(), bqual: bqual.into_bytes(), format_id: FORMAT_ID }
     }
@@ -92,6 +86,13 @@ impl Xid {
         })
     }
 
+    /// Whether it is one of the job of this name, also where the name did not fit.
+    pub fn is_of_job(&self, job: &str) -> bool {
+        let gtrid = String::from_utf8_lossy(&self.gtrid);
+        let (escaped, written) = (escaped(job), gtrid.split('.').nth(1));
+        self.is_ours() && written.is_some_and(|text| text == escaped || text == hashed_128(&escaped))
+    }
+
     /// The transaction, if it is one of this job, log and sink, of whatever lineage, subtask and attempt.
     pub fn read(&self, scope: &TransactionScope) -> Option<TransactionName> {
         let parts = self.parts()?;
@@ -131,13 +132,38 @@ pub struct XidParts {
 
 /// Name of the lock that a writer's session holds: at most one session of a sink's subtask writes, and whose it is can be asked.
 pub(crate) fn writer_lock(scope: &TransactionScope, subtask: u32) -> String {
+    lock_of_writer(&gtrid_of(scope), &escaped(scope.uid.as_str()), subtask)
+}
+
+/// The same, of the writer that wrote a branch: also of one whose name holds hashes only. `None`: it is none of ours.
+pub(crate) fn writer_lock_of(xid: &Xid) -> Option<String> {
+    let parts = xid.parts()?;
+    let (gtrid, bqual) = (std::str::from_utf8(&xid.gtrid).ok()?, std::str::from_utf8(&xid.bqual).ok()?);
+    Some(lock_of_writer(gtrid, bqual.split('.').nth(1)?, parts.subtask))
+}
+
+/// `uid` as it is written in a name: whether it is hashed there depends on the numbers beside it, so here it always is.
+fn lock_of_writer(gtrid: &str, uid: &str, subtask: u32) -> String {
+    let uid = if uid.starts_with('~') { uid.to_owned() } else { hashed_uid(uid) };
     let mut bytes = Vec::new();
-    for text in [scope.job.as_str(), scope.log_id.as_str(), scope.uid.as_str()] {
+    for text in [gtrid, &uid] {
         bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
         bytes.extend_from_slice(text.as_bytes());
     }
     bytes.extend_from_slice(&subtask.to_le_bytes());
     format!("{PREFIX}.{:032x}", xxh3_128(&bytes))
+}
+
+/// The first part of the names of a job and log.
+fn gtrid_of(scope: &TransactionScope) -> String {
+    let (job, log_id) = (escaped(scope.job.as_str()), escaped(scope.log_id.as_str()));
+    let gtrid = format!("{PREFIX}.{job}.{log_id}");
+    if gtrid.len() <= PART_BYTES_MAX {
+        return gtrid;
+    }
+    // 9 + 21 + 1 + at most 32: a log id has 32 digits. One that does not is hashed as well.
+    let log_id = if log_id.len() > 32 { hashed_128(&log_id) } else { log_id };
+    format!("{PREFIX}.{}.{log_id}", hashed_128(&job))
 }
 
 /// Name of the lock that the session holds which has prepared a branch, for as long as it holds the branch.
@@ -164,6 +190,11 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 /// 80 bits of a hash, in 21 characters.
 fn hashed_128(text: &str) -> String {
     format!("~{:020x}", xxh3_128(text.as_bytes()) >> 48)
+}
+
+/// 64 bits of a hash, in at most 14 characters. No text that is escaped begins so.
+fn hashed_uid(escaped: &str) -> String {
+    format!("~{}", base_36(xxh3_64(escaped.as_bytes())))
 }
 
 fn escaped(text: &str) -> String {
@@ -276,7 +307,13 @@ mod tests {
             prop_assert!(xid.gtrid.len() <= PART_BYTES_MAX && xid.bqual.len() <= PART_BYTES_MAX);
             prop_assert!(xid.is_ours());
             prop_assert_eq!(xid.read(&own.scope), Some(own.clone()));
+            // What an operator's tool knows is the name only.
+            prop_assert_eq!(writer_lock_of(&xid), Some(writer_lock(&own.scope, numbers.1)));
+            prop_assert!(xid.is_of_job(&jobs[0]));
+            prop_assert_eq!(xid.is_of_job(&jobs[1]), jobs[0] == jobs[1]);
             let other = name(&jobs[1], &uids[1], numbers);
+            let is_same = other.scope == own.scope;
+            prop_assert_eq!(writer_lock(&other.scope, 0) == writer_lock(&own.scope, 0), is_same);
             prop_assert_eq!(xid.read(&other.scope).is_some(), other == own);
         }
 

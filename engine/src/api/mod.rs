@@ -15,7 +15,7 @@ pub use claim_watch::{ClaimError, ClaimWatch};
 pub use data_stream::{DataStream, IntoSinkNode, SinkHandle};
 pub use environment::StreamEnvironment;
 pub use keyed_stream::KeyedStream;
-pub use preflight::{Preflight, PreflightContext, PreflightResult};
+pub use preflight::{JobNeeds, Preflight, PreflightContext, PreflightResult};
 pub use sink::{Committer, Prepared, Sink, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter, Writer};
 pub use source::{
     AnyEnumerator, AnyFound, Assignment, ConnectorContext, ConnectorError, ErasedEnumerator, ReadStatus,

@@ -11,7 +11,7 @@ use super::attempt::{Attempt, AttemptSetup};
 use super::config::RestoreFrom;
 use super::job_execution::{ExecutionNotice, ExecutionStep, JobExecution, JobOutcome, State};
 use super::start::{StartSetup, Started, start};
-use crate::api::{AnyEnumerator, Preflight, PreflightContext};
+use crate::api::{AnyEnumerator, JobNeeds, Preflight, PreflightContext};
 use crate::checkpoint::CheckpointConfig;
 use crate::checkpoint::commit_log::{LogClient, NonceSource};
 use crate::clock::Moment;
@@ -174,6 +174,7 @@ impl JobExecution {
             parallelism: graph.parallelism,
             places: self.places(),
             checkpoints: self.checkpoints(),
+            needs: JobNeeds::default(),
         };
         let looks = (0..graph.nodes.len()).map(NodeId).filter_map(|id| {
             let (node, parallelism) = (&graph.nodes[id.0], graph.parallelism_of(id));

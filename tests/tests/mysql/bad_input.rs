@@ -101,21 +101,6 @@ fn a_sink_that_merges_rows_in_several_subtasks_without_a_key_in_front_of_it_is_r
     }
 }
 
-#[test]
-fn a_missing_right_names_what_to_grant() {
-    on_both(async |scene| {
-        scene.table().await;
-        let database = scene.url.database().to_owned();
-        // This user may make none: the one that the services have is asked with a table it may not see.
-        let sink = MysqlSink::table(scene.url.clone().with_database("mysql"), "t").column("x", |n: &u64| *n);
-        let said = refused(&scene, &sink).await;
-        assert!(
-            said.contains("1044") || said.contains("1045") || said.contains("there is no such table"),
-            "{database}: {said}"
-        );
-    });
-}
-
 /// Writes one row and prepares; the error.
 async fn written(scene: &Scene, column: &str, sink: MysqlSink<u64>) -> ConnectorError {
     scene.sql(&format!("DROP TABLE IF EXISTS v; CREATE TABLE v ({column})")).await;

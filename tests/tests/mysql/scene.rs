@@ -9,8 +9,8 @@ use tidegate::connectors::mysql::{
     Connection, MysqlSink, MysqlUrl, ServerKind, SessionLimits, XaBranch, XaWriter,
 };
 use tidegate::engine::api::{
-    ClaimWatch, Committer, ConnectorContext, PreflightContext, Prepared, TwoPhaseContext, TwoPhaseSink,
-    TwoPhaseWriter,
+    ClaimWatch, Committer, ConnectorContext, JobNeeds, PreflightContext, Prepared, TwoPhaseContext,
+    TwoPhaseSink, TwoPhaseWriter,
 };
 use tidegate::engine::checkpoint::CheckpointConfig;
 use tidegate::engine::clock::SystemClock;
@@ -144,7 +144,12 @@ impl Scene {
 
     /// A sink into `table` that appends.
     pub(crate) fn sink(&self, table: &str) -> MysqlSink<Pair> {
-        MysqlSink::table(&self.url, table)
+        self.sink_at(&self.url, table)
+    }
+
+    /// The same, reached at another address.
+    pub(crate) fn sink_at(&self, url: &MysqlUrl, table: &str) -> MysqlSink<Pair> {
+        MysqlSink::table(url, table)
             .column("user_id", |pair: &Pair| pair.0)
             .column("cents", |pair: &Pair| pair.1)
     }
@@ -193,6 +198,7 @@ impl Scene {
             parallelism,
             places: 4,
             checkpoints: CheckpointConfig { timeout_ms, ..CheckpointConfig::default() },
+            needs: JobNeeds::default(),
         }
     }
 

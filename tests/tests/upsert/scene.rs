@@ -12,7 +12,7 @@ use mysql_async::prelude::{FromRow, Queryable};
 use mysql_async::{Conn, Opts};
 use tidegate::connectors::changes::VersionedRow;
 use tidegate::connectors::mysql::{Columns, MysqlSink, UpsertSink};
-use tidegate::engine::api::{PreflightContext, PreflightResult, Sink};
+use tidegate::engine::api::{JobNeeds, PreflightContext, PreflightResult, Sink};
 use tidegate::engine::clock::SystemClock;
 use tidegate::engine::execution::{ExecutionConfig, ExecutionNotice, LocalRunner};
 use tidegate::engine::ids::JobName;
@@ -214,6 +214,7 @@ pub(crate) fn preflight<S: Sink>(sink: &S) -> PreflightResult {
         parallelism: 1,
         places: 3,
         checkpoints: config().checkpoints,
+        needs: JobNeeds::default(),
     };
     runtime.block_on(sink.preflight(context))
 }

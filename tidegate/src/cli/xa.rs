@@ -43,6 +43,9 @@ enum XaCommand {
 struct ListArgs {
     /// The database: mysql://user:password@host:port/database.
     url: String,
+    /// Of this job only. Finds it also where its name did not fit into a branch's and is shown as `~` and a hash.
+    #[arg(long)]
+    job: Option<String>,
     /// Print a JSON array instead of a table.
     #[arg(long)]
     json: bool,
@@ -67,6 +70,9 @@ struct SettleArgs {
     /// Yes, all of them; or, with --xid, also a branch that writes into another database, whose ledger then does not learn of it.
     #[arg(long)]
     yes: bool,
+    /// Also a branch whose job is at work. Where the server ties it to a session, that session is ended first.
+    #[arg(long)]
+    force: bool,
 }
 
 /// Exit status 0 when what was asked is done; 1 when a branch could not be settled; 2 when one that was named is not there.
@@ -85,14 +91,17 @@ async fn connect(url: &str, runtime: &Runtime) -> Result<Connection, MysqlError>
 }
 
 fn list(runtime: &Runtime, args: &ListArgs) -> Result<ExitCode, CliError> {
-    let found = runtime.block_on(async {
+    let mut found = runtime.block_on(async {
         let mut connection = connect(&args.url, runtime).await?;
         left_overs(&mut connection).await
     })?;
+    found.retain(|left| is_of(left, args.job.as_ref()));
     let now_ms = SystemClock::new().wall_ms();
     if args.json {
         let rows: Vec<_> = found.iter().map(as_json).collect();
         println!("{}", serde_json::to_string_pretty(&rows).expect("numbers and strings"));
+    } else if let (true, Some(job)) = (found.is_empty(), &args.job) {
+        println!("nothing is left of a job {job:?}");
     } else if found.is_empty() {
         println!(
             "nothing is left: no prepared branch of a Tidegate job on this server, and no staging table in this database"
@@ -111,16 +120,13 @@ fn settle(runtime: &Runtime, args: &SettleArgs, decision: HandDecision) -> Resul
         let clock = SystemClock::new();
         let (mut done, mut failed, mut rows) = (Vec::new(), 0, Vec::new());
         for left in chosen {
-            let settled = settle_by_hand(&mut connection, left, decision, clock.wall_ms()).await;
+            let settled = settle_by_hand(&mut connection, left, decision, args.force, clock.wall_ms()).await;
             rows.push(settled_as_json(left, decision, &settled));
             match settled {
                 Ok(()) => done.push(&left.kind),
                 Err(error) => {
                     failed += 1;
                     eprintln!("{}: {}", left.xid, crate::error::error_text(&error));
-                    if let (Some(session), LeftOverKind::Branch) = (left.writer_session, &left.kind) {
-                        eprintln!("  help: it may belong to connection {session}, whose job is at work: cancel that job first");
-                    }
                 }
             }
         }
@@ -171,6 +177,11 @@ fn settled_as_json(
     })
 }
 
+/// Whether it is of this job, if one is asked for.
+fn is_of(left: &LeftOver, job: Option<&String>) -> bool {
+    job.is_none_or(|job| left.xid.is_of_job(job))
+}
+
 /// The ones that are meant; each one that is named must be there. `commit --all` means those that can be committed by hand.
 fn chosen<'a>(
     args: &SettleArgs,
@@ -178,12 +189,10 @@ fn chosen<'a>(
     found: &'a [LeftOver],
 ) -> Result<Vec<&'a LeftOver>, CliError> {
     if args.all {
-        let of_job = |left: &LeftOver| {
-            args.job.as_ref().is_none_or(|job| left.owner.as_ref().is_some_and(|owner| owner.job == *job))
-        };
         let can_be =
             |left: &LeftOver| decision == HandDecision::RollBack || left.kind == LeftOverKind::Branch;
-        let meant: Vec<_> = found.iter().filter(|left| of_job(left) && can_be(left)).collect();
+        let meant: Vec<_> =
+            found.iter().filter(|left| is_of(left, args.job.as_ref()) && can_be(left)).collect();
         let here: Vec<_> = meant.iter().copied().filter(|left| left.is_of_this_database()).collect();
         if here.len() < meant.len() {
             let others = counted((meant.len() - here.len()) as u64, "transaction");

@@ -33,7 +33,8 @@ pub(super) fn roll_back(tables: &MysqlAddress, branches: &[Branch]) -> Result<us
         for left in found {
             let is_ours = |branch: &Branch| branch.gtrid == left.xid.gtrid && branch.bqual == left.xid.bqual;
             if branches.iter().any(is_ours) {
-                settle_by_hand(&mut connection, &left, HandDecision::RollBack, clock.wall_ms()).await?;
+                settle_by_hand(&mut connection, &left, HandDecision::RollBack, false, clock.wall_ms())
+                    .await?;
                 settled += 1;
             }
         }

@@ -94,11 +94,7 @@ impl Refusing<'_> {
                  sink a .key(..), or write into a topic that is not compacted"
                     .to_owned()
             }
-            Some(RDKafkaErrorCode::InvalidRecord | RDKafkaErrorCode::InvalidDifferentRecord) => {
-                ": the broker calls it, or another one of its batch, invalid; its log says why\n  help: let the operator before the sink \
-                 drop or mend such records"
-                    .to_owned()
-            }
+            Some(RDKafkaErrorCode::InvalidRecord | RDKafkaErrorCode::InvalidDifferentRecord) => self.of_any_reason(),
             Some(RDKafkaErrorCode::MessageSizeTooLarge) => self.of_size(record),
             Some(RDKafkaErrorCode::MessageBatchTooLarge) => {
                 let topic = self.topic;
@@ -144,6 +140,18 @@ impl Refusing<'_> {
         format!(
             ": its event time lies {distance} ms {side} now, and the topic allows no more than its {setting}{limit}\n  help: \
              kafka-configs.sh --alter --topic {topic} --add-config {setting}=.., or message.timestamp.type=LogAppendTime; or let the \
+             operator before the sink drop or mend such records"
+        )
+    }
+
+    /// librdkafka does not tell the time of a record that was refused, nor what the broker says of it beside the code.
+    fn of_any_reason(&self) -> String {
+        let topic = self.topic;
+        let limit = self.limits.ahead_max_ms.map_or_else(String::new, |ms| format!(", which is {ms},"));
+        format!(
+            ": the broker calls it, or another one of its batch, invalid: an event time that lies further ahead of now than the topic's \
+             {AHEAD}{limit} allows is (and one further behind than its {BEHIND}); its log says which\n  help: \
+             kafka-configs.sh --alter --topic {topic} --add-config {AHEAD}=.., or message.timestamp.type=LogAppendTime; or let the \
              operator before the sink drop or mend such records"
         )
     }
@@ -208,7 +216,7 @@ mod tests {
     fn a_record_without_a_key_is_told_of_compaction_and_others_of_the_brokers_log() {
         let keyless = RefusedRecord { key: None, ..record(None, 10) };
         assert!(advice(&keyless, RDKafkaErrorCode::InvalidRecord).contains("cleanup.policy=compact"));
-        assert!(advice(&record(None, 10), RDKafkaErrorCode::InvalidRecord).contains("its log says why"));
+        assert!(advice(&record(None, 10), RDKafkaErrorCode::InvalidRecord).contains("its log says which"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use tidegate::connectors::mysql::{
     Connection, HandDecision, LeftOver, LeftOverKind, left_overs, settle_by_hand,
 };
 use tidegate::engine::api::{Committer, Prepared, TwoPhaseSink, TwoPhaseWriter};
+use tidegate::engine::clock::{Clock, SystemClock};
 use tidegate::engine::element::Batch;
 use tidegate::engine::ids::CheckpointId;
 use tidegate::engine::operator::CommitOutcome;
@@ -103,7 +104,8 @@ fn a_trial_branch_that_a_dead_start_has_left_is_shown_and_rolled_back() {
         let mut writer = scene.writer(&scene.sink("t"), 1).await;
         writer.write(&scene.name(0, 1), Batch::default()).await.unwrap();
         let mut start = scene.connect().await;
-        let (session, now_ms) = (start.id(), 1_796_000_000_000_i64);
+        // The present time: a start beside this one would sweep an older branch.
+        let (session, now_ms) = (start.id(), SystemClock::new().wall_ms());
         let (gtrid, bqual) = ("tidegate-trial", format!("{session}.{now_ms}"));
         let xid = format!("'{gtrid}','{bqual}',{}", tidegate::connectors::mysql::FORMAT_ID);
         let row =

@@ -78,13 +78,14 @@ fn a_session_that_has_nothing_to_do_for_long_keeps_its_branch_open_and_prepared(
         let mut writer = sink.open_writer(short(&scene)).await.unwrap();
         writer.write(&scene.name(0, 1), Batch::of(vec![(1, 1); ROWS])).await.unwrap();
         scene.alone_but_for(1).await;
-        let before = sessions(&scene).await;
+        // The oldest: the one that asked just before may still be ending.
+        let own = sessions(&scene).await.into_iter().min().unwrap();
         scene.io.sleep(SILENCE).await;
-        assert_eq!(sessions(&scene).await, before, "the server has closed the silent session");
+        assert!(sessions(&scene).await.contains(&own), "the server has closed the silent session");
         let item = scene.prepare(&mut writer, &scene.name(0, 1), &[(2, 2)]).await;
         scene.io.sleep(SILENCE).await;
         if scene.kind == ServerKind::MariaDb {
-            assert_eq!(sessions(&scene).await, before, "the branch has lost its session");
+            assert!(sessions(&scene).await.contains(&own), "the branch has lost its session");
         }
         let mut committer = sink.open_committer(short(&scene)).await.unwrap();
         assert_eq!(committer.commit(&item).await.unwrap(), CommitOutcome::Committed);

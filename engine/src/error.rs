@@ -74,6 +74,16 @@ pub enum Recovery {
     Fenced,
 }
 
+/// The start that writes lost records again; there is none where they lie before the first checkpoint.
+fn rewind_before(lost: &LostTransaction, folder: &str) -> String {
+    let before = lost.name.opened_after;
+    if before == CheckpointId(0) {
+        return String::new();
+    }
+    let restored = quoted(&format!("{folder}#{before}"));
+    format!("`--restore {restored} --rewind`, which repeats what other sinks have written since; ")
+}
+
 /// For the author of the connector.
 const BLOCKS_POLL: &str = "; whoever wrote this connector: a writer or reader must not block its thread (`engine::io::blocking` gives such a \
                            call a thread of its own)";
@@ -127,9 +137,8 @@ pub enum EngineError {
         "{lost}\n  \
          help: find out who rolled it back, or whether the output was moved. To go on without these records, put that decision into the log:\n    \
          tidegate txn forget {} '{}'\n  \
-         To have them written again: `--restore {} --rewind`, which repeats what other sinks have written since; `--restore none` begins \
-         anew, in addition to what is there",
-        quoted(folder), lost.name, quoted(&format!("{folder}#{}", lost.name.opened_after))
+         To have them written again: {}`--restore none` begins anew, in addition to what is there",
+        quoted(folder), lost.name, rewind_before(lost, folder)
     )]
     Lost {
         /// It.

@@ -82,14 +82,13 @@ impl TransactionalIds {
         format!("{LEDGER_PREFIX}.{job}.{log_id}.{}.{uid}.{subtask}.{slot}", scope.lineage)
     }
 
-    /// Whether a listed group is a ledger of this sink in this lineage.
+    /// Whether a listed group is a ledger of this sink, in whatever lineage.
     pub fn is_ledger(&self, group: &str) -> bool {
-        let Self { scope, job, log_id, uid } = self;
-        let own = format!("{LEDGER_PREFIX}.{job}.{log_id}.{}.{uid}.", scope.lineage);
-        let Some((subtask, slot)) = group.strip_prefix(&own).and_then(|rest| rest.split_once('.')) else {
-            return false;
-        };
-        number(subtask).is_some() && number(slot).is_some()
+        let own = format!("{LEDGER_PREFIX}.{}.{}.", self.job, self.log_id);
+        let Some(rest) = group.strip_prefix(&own) else { return false };
+        let parts: Vec<&str> = rest.split('.').collect();
+        let [lineage, uid, subtask, slot] = parts[..] else { return false };
+        uid == self.uid && [lineage, subtask, slot].into_iter().all(|text| number(text).is_some())
     }
 
     /// Reads a listed id. `None`: it is not one of this sink, whoever's it is.
@@ -227,7 +226,10 @@ mod tests {
         assert_eq!(IdComponents::read(&id), None);
         let (group, of_groups) = trial_ledger("orders");
         assert!(ids.spell_ledger(&slot.ledger()).starts_with(&of_groups));
-        let others = [scope("orders", "sink", 4), scope("orders", "sink_2", 3), scope("order", "sink", 3)];
+        // A start without a checkpoint begins a new lineage, and asks for what was committed before it.
+        let earlier = scope("orders", "sink", 4);
+        assert!(ids.is_ledger(&TransactionalIds::of(&earlier).spell_ledger(&self::slot(earlier).ledger())));
+        let others = [scope("orders", "sink_2", 3), scope("order", "sink", 3)];
         let others =
             others.map(|scope| TransactionalIds::of(&scope).spell_ledger(&self::slot(scope).ledger()));
         for no_ledger in others.iter().chain([&decided, &group]) {

@@ -141,8 +141,8 @@ async fn row_of(
     Ok(Some((LedgerEntry { target, closed_by: CheckpointId(closed_by), rows, note }, written_ms)))
 }
 
-/// The newest checkpoint beyond `own.opened_after` that closed a committed transaction of this sink in this lineage, of an attempt that is not below
-/// `since`.
+/// The newest checkpoint beyond `own.opened_after` that closed a committed transaction of this sink, of an attempt that is not below
+/// `since`: in whatever lineage, as a start without a checkpoint begins a new one.
 pub(crate) async fn newest_committed(
     connection: &mut Connection,
     own: &TransactionName,
@@ -158,7 +158,7 @@ pub(crate) async fn newest_committed(
     for row in connection.rows(doing, &sql, values).await? {
         let (bqual, closed_by): (Vec<u8>, u64) = connection.only_row(doing, vec![row])?;
         let xid = Xid { gtrid: gtrid.clone(), bqual, format_id: super::xid::FORMAT_ID };
-        let counts = |name: TransactionName| name.scope.lineage == own.scope.lineage && name.attempt >= since;
+        let counts = |name: TransactionName| name.attempt >= since;
         if xid.read(&own.scope).is_some_and(counts) {
             newest = newest.max(Some(CheckpointId(closed_by)));
         }

@@ -119,16 +119,17 @@ pub(crate) fn is_merged(connection: &Connection, name: &TransactionName) -> rusq
     with_name(name, |components| optional_text(connection, &sql, components)).map(|found| found.is_some())
 }
 
-/// The newest checkpoint that closed a merged transaction of a sink in one log and lineage, of an attempt that is not below `since`.
+/// The newest checkpoint that closed a merged transaction of a sink in one log, of an attempt that is not below `since`: in whatever
+/// lineage, as a start without a checkpoint begins a new one.
 pub(crate) fn newest_merged(
     connection: &Connection,
     scope: &TransactionScope,
     since: AttemptId,
 ) -> rusqlite::Result<Option<CheckpointId>> {
     let sql = "SELECT max(closed_by) FROM tidegate_ledger \
-               WHERE job = ?1 AND log_id = ?2 AND uid = ?3 AND lineage = ?4 AND attempt >= ?5";
-    let TransactionScope { job, log_id, lineage, uid } = scope;
-    let of = (job.as_str(), log_id.as_str(), uid.as_str(), number(lineage.0), number(since.0));
+               WHERE job = ?1 AND log_id = ?2 AND uid = ?3 AND attempt >= ?4";
+    let TransactionScope { job, log_id, uid, .. } = scope;
+    let of = (job.as_str(), log_id.as_str(), uid.as_str(), number(since.0));
     let newest: Option<i64> = connection.query_row(sql, of, |row| row.get(0))?;
     Ok(newest.map(|id| CheckpointId(id.unsigned_abs())))
 }

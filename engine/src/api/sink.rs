@@ -243,7 +243,7 @@ pub trait Committer: Send + 'static {
         name: &TransactionName,
     ) -> impl Future<Output = Result<(), ConnectorError>> + Send;
 
-    /// The newest checkpoint of which the server knows a committed transaction of this sink, in this log and lineage, of an attempt that is not below
+    /// The newest checkpoint of which the server knows a committed transaction of this sink, in this log, in whatever lineage, of an attempt that is not below
     /// `since`; `None`: of none, or it does not keep that. A start that goes on from an older one would write the records between once more, and is refused: somebody
     /// committed by hand what no checkpoint lists, or the folder is an old copy.
     fn newest_committed(

@@ -89,18 +89,19 @@ fn an_event_time_beyond_what_the_topic_allows_ends_the_job_once_with_record_limi
     }
 }
 
-/// One record of so many bytes between two small ones.
-fn large(topic: &Topic, bytes: usize) -> Ended {
+/// One record of so many bytes behind a small one, and others behind it.
+fn large(topic: &Topic, bytes: usize, records: u64) -> Ended {
     let env = StreamEnvironment::new();
-    let numbers = env.source("numbers", Datagen::new(|index| index).bounded(3));
+    let source = Datagen::new(|index| index).bounded(records).rate_per_second(20_000);
+    let numbers = env.source("numbers", source);
     let texts = numbers.map(move |number| "x".repeat(if number == 1 { bytes } else { 1 }));
     let sink = KafkaSink::<String>::json(&topic.bootstrap, &topic.name).key(|text| text.len().to_string());
     let _ = texts.sink("texts_topic", sink);
     run_job(topic, env, 1, patient())
 }
 
-fn too_large(topic: &Topic, bytes: usize, limit: &str) {
-    let ended = large(topic, bytes);
+fn too_large(topic: &Topic, bytes: usize, records: u64, limit: &str) {
+    let ended = large(topic, bytes, records);
     let said = ended.failure();
     for part in ["record 2 (key ", limit, &topic.name, "message.max.bytes", "help:"] {
         assert!(said.contains(part), "{part}: {said}");
@@ -111,13 +112,20 @@ fn too_large(topic: &Topic, bytes: usize, limit: &str) {
 
 #[test]
 fn a_record_that_is_larger_than_the_client_allows_ends_the_job_once() {
-    too_large(&Topic::new(1), 2_000_000, "max.message.bytes, which is 1048588");
+    too_large(&Topic::new(1), 2_000_000, 3, "max.message.bytes, which is 1048588");
 }
 
 #[test]
 fn a_record_that_is_larger_than_its_topic_allows_ends_the_job_once() {
     let topic = Topic::with(&shared_broker(), 1, &[("max.message.bytes", "100000")]);
-    too_large(&topic, 200_000, "max.message.bytes, which is 100000");
+    too_large(&topic, 200_000, 3, "max.message.bytes, which is 100000");
+}
+
+/// The library tells of the refused record a moment after it takes no more: the records behind it are not to blame.
+#[test]
+fn a_record_that_its_topic_does_not_take_ends_the_job_once_also_with_many_behind_it() {
+    let topic = Topic::with(&shared_broker(), 1, &[("max.message.bytes", "100000")]);
+    too_large(&topic, 200_000, 200_000, "max.message.bytes, which is 100000");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use tidegate::connectors::mysql::{Connection, MysqlSink, SessionLimits, Xid};
 use tidegate::engine::api::{ClaimWatch, Committer, TwoPhaseSink, TwoPhaseWriter};
 use tidegate::engine::checkpoint::commit_log::{ClaimBase, ClaimOutcome, LogClient, LogError, NonceSource};
 use tidegate::engine::element::Batch;
-use tidegate::engine::ids::{AttemptId, EntryNumber, JobName, Lineage};
+use tidegate::engine::ids::{AttemptId, CheckpointId, EntryNumber, JobName, Lineage};
 use tidegate::engine::operator::CommitOutcome;
 use tidegate::state::CheckpointStorage;
 use tidegate_jobs::services::{Service, ServiceKind};
@@ -165,6 +165,25 @@ fn a_writer_whose_job_was_taken_over_opens_no_branch_and_leaves_the_lock_to_its_
         let mut committer = scene.committer(&sink, 2).await;
         settle(&scene, &mut committer, &item).await;
         assert_eq!(scene.rows("t").await, [(2, 2)]);
+    });
+}
+
+/// A start that finds no checkpoint begins a new lineage; what an operator has committed by hand before it is in the output all the same.
+#[test]
+fn what_was_committed_in_an_earlier_lineage_is_known_to_a_start_without_a_checkpoint() {
+    on_both(async |scene| {
+        scene.table().await;
+        let sink = scene.sink("t");
+        let item = scene.prepared(0, &[(1, 1)]).await;
+        settle(&scene, &mut scene.committer(&sink, 1).await, &item).await;
+        let mut own = scene.name(0, 2);
+        own.scope.lineage = Lineage(2);
+        let mut committer = sink.open_committer(scene.context(own.clone())).await.unwrap();
+        assert_eq!(committer.newest_committed(AttemptId(0)).await.unwrap(), Some(CheckpointId(1)));
+        let mut staging = sink.clone().staging().open_committer(scene.context(own)).await.unwrap();
+        assert_eq!(staging.newest_committed(AttemptId(0)).await.unwrap(), Some(CheckpointId(1)));
+        // Somebody has decided to begin anew with attempt 2.
+        assert_eq!(committer.newest_committed(AttemptId(2)).await.unwrap(), None);
     });
 }
 

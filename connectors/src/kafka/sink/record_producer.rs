@@ -21,6 +21,8 @@ use super::retention::RetentionWatch;
 
 /// Between two looks at the library's queue.
 const LOOK: Duration = Duration::from_millis(1);
+/// The library tells that it refused an earlier record within so many looks.
+const LOOKS_FOR_ANOTHER: u32 = 2_000;
 /// Records that are not confirmed, or not even taken, within this time fail the subtask.
 pub(super) const CONFIRM_LIMIT: Duration = Duration::from_secs(60);
 
@@ -60,7 +62,10 @@ impl<T> RecordProducer<T> {
             let partition = self.partition_of(&record, number)?;
             let time_ms = timestamp_ms(timestamps.get(index).copied());
             let mut looks = 0;
-            while !self.hand_over(number, partition, time_ms)? {
+            while let Err(refused) = self.hand_over(number, partition, time_ms) {
+                if refused.rdkafka_error_code() != Some(RDKafkaErrorCode::QueueFull) {
+                    return Err(self.not_taken(number, time_ms, refused).await);
+                }
                 looks += 1;
                 self.wait(looks).await?;
             }
@@ -94,13 +99,12 @@ impl<T> RecordProducer<T> {
         }
     }
 
-    /// `false`: the library's queue is full.
     fn hand_over(
         &mut self,
         number: u64,
         partition: Option<i32>,
         time_ms: Option<i64>,
-    ) -> Result<bool, KafkaSinkError> {
+    ) -> Result<(), KafkaError> {
         // An opaque is as wide as a pointer.
         let opaque = usize::try_from(number).unwrap_or(usize::MAX);
         let record = BaseRecord::<[u8], [u8], usize>::with_opaque_to(&self.topic, opaque);
@@ -117,17 +121,25 @@ impl<T> RecordProducer<T> {
         match self.producer.send(record) {
             Ok(()) => {
                 self.sent += 1;
-                Ok(true)
+                Ok(())
             }
-            Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => Ok(false),
-            Err((source, _)) => {
-                self.refuse_failure()?;
-                let key = self.shape.key.as_ref().map(|_| self.key.clone());
-                let bytes = self.value.len() + self.key.len();
-                let record = RefusedRecord { number, key, time_ms, bytes };
-                Err(self.undelivered(&record, source))
-            }
+            Err((source, _)) => Err(source),
         }
+    }
+
+    /// Why the library does not take a record: mostly since an earlier one of the transaction was refused, which it tells a moment later.
+    async fn not_taken(&self, number: u64, time_ms: Option<i64>, source: KafkaError) -> KafkaSinkError {
+        let is_of_another = source.rdkafka_error_code() == Some(RDKafkaErrorCode::State);
+        for _ in 0..if is_of_another { LOOKS_FOR_ANOTHER } else { 1 } {
+            self.poll();
+            if let Err(failed) = self.refuse_failure() {
+                return failed;
+            }
+            self.io.sleep(LOOK).await;
+        }
+        let key = self.shape.key.as_ref().map(|_| self.key.clone());
+        let bytes = self.value.len() + self.key.len();
+        self.undelivered(&RefusedRecord { number, key, time_ms, bytes }, source)
     }
 
     /// Waits until every record is confirmed.

@@ -7,7 +7,6 @@ use tidegate::connectors::kafka::{KafkaSink, KafkaSource, StoppingOffsets};
 use tidegate::engine::clock::{Clock, SystemClock};
 use tidegate::prelude::*;
 use tidegate_jobs::services::{Service, ServiceKind};
-use tidegate_jobs::tcp_proxy::{Direction, TcpProxy};
 use tidegate_tests::Ended;
 
 use crate::proxy::{ADD_OFFSETS_TO_TXN, END_TXN, LossyProxy, PRODUCE, Place, TXN_OFFSET_COMMIT};
@@ -76,20 +75,6 @@ fn a_lost_answer_to_offsets_in_a_transaction_costs_the_attempt_and_no_record() {
         let restarts = lost_answer(key).restarts;
         assert!(!restarts.is_empty() && restarts[0].contains("noting offsets"), "{restarts:?}");
     }
-}
-
-#[test]
-fn answers_that_come_a_second_late_lose_and_double_nothing() {
-    const NUMBERS: u64 = 300;
-    let (place, source, topic) = (apart(Place::take()), Topic::new(2), Topic::new(2));
-    source.fill(NUMBERS);
-    let proxy = TcpProxy::start_at(place.listen, place.target).unwrap();
-    proxy.delay(Direction::ToClient, Duration::from_secs(1));
-    let ended = copied(&proxied(&source, &place), &proxied(&topic, &place), 100, 1, |_| ());
-    ended.unbroken();
-    audit(&topic, NUMBERS);
-    // The next test finds the address free.
-    proxy.refuse().unwrap();
 }
 
 #[test]

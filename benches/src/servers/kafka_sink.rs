@@ -24,8 +24,8 @@ use crate::stopwatch::Stopwatch;
 /// Flags of `benches kafka-sink`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct KafkaSinkOptions {
-    /// Records of each run
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Records of each run; the start of a job and the look at its broker count too
+    #[arg(long, default_value_t = 3_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) records: u64,
     /// From one commit to the next
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]

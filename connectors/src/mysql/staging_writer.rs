@@ -14,7 +14,6 @@ use tidegate_state::{StateType, fault_point};
 use super::columns::Columns;
 use super::constraints::{Check, Constraints};
 use super::held_rows::HeldRows;
-use super::insert::Rows;
 use super::inserts_under_way::{Insert, InsertsUnderWay};
 use super::sink::Target;
 use super::table::TableSpec;
@@ -63,8 +62,9 @@ impl<T> StagingWriter<T> {
     }
 
     /// Hands rows that waited over to be staged; they are on disk once that is settled.
-    async fn send(&mut self, rows: Option<Rows>) -> Result<(), MysqlError> {
-        let Some(rows) = rows else { return Ok(()) };
+    async fn send_held(&mut self) -> Result<(), MysqlError> {
+        self.held.refuse_broken()?;
+        let Some(rows) = self.held.take() else { return Ok(()) };
         let Some(open) = &mut self.open else { return Ok(()) };
         open.rows += rows.len() as u64;
         let session = match &mut self.session {
@@ -137,17 +137,14 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for StagingWriter<T> {
         self.open.get_or_insert_with(|| OpenTable { xid: Xid::of(name), table: None, rows: 0 });
         for record in batch.values {
             if self.held.hold(&record)? {
-                let rows = self.held.take();
-                self.send(rows).await?;
+                self.send_held().await?;
             }
         }
         Ok(())
     }
 
     async fn prepare(&mut self) -> Result<Option<StagedTable>, ConnectorError> {
-        self.held.refuse_broken()?;
-        let rows = self.held.take();
-        self.send(rows).await?;
+        self.send_held().await?;
         self.held.begin();
         self.settled().await?;
         self.held.done();
@@ -160,9 +157,7 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for StagingWriter<T> {
     }
 
     async fn on_due(&mut self) -> Result<(), ConnectorError> {
-        self.held.refuse_broken()?;
-        let rows = self.held.take();
-        Ok(self.send(rows).await?)
+        Ok(self.send_held().await?)
     }
 
     async fn discard(&mut self) -> Result<(), ConnectorError> {

@@ -20,7 +20,6 @@ use tidegate_state::{StateType, fault_point};
 
 use super::columns::Columns;
 use super::held_rows::HeldRows;
-use super::insert::Rows;
 use super::inserts_under_way::{Insert, InsertsUnderWay};
 use super::ledger::{self, LedgerEntry};
 use super::sink::Target;
@@ -66,8 +65,9 @@ impl<T> XaWriter<T> {
     }
 
     /// Hands rows that waited over to be inserted; opens the branch if this is its first statement.
-    async fn send(&mut self, rows: Option<Rows>) -> Result<(), MysqlError> {
-        let (Some(open), Some(rows)) = (&mut self.open, rows) else { return Ok(()) };
+    async fn send_held(&mut self) -> Result<(), MysqlError> {
+        self.held.refuse_broken()?;
+        let (Some(open), Some(rows)) = (&mut self.open, self.held.take()) else { return Ok(()) };
         open.rows += rows.len() as u64;
         let session = match &mut self.session {
             Some(session) => session,
@@ -132,8 +132,7 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for XaWriter<T> {
         self.open.get_or_insert_with(|| OpenBranch { xid: Xid::of(name), started: false, rows: 0 });
         for record in batch.values {
             if self.held.hold(&record)? {
-                let rows = self.held.take();
-                self.send(rows).await?;
+                self.send_held().await?;
             }
         }
         Ok(())
@@ -144,9 +143,7 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for XaWriter<T> {
     }
 
     async fn prepare(&mut self) -> Result<Option<XaBranch>, ConnectorError> {
-        self.held.refuse_broken()?;
-        let rows = self.held.take();
-        self.send(rows).await?;
+        self.send_held().await?;
         let Some(open) = self.open.take() else { return Ok(None) };
         Ok(Some(self.prepare_branch(open).await?))
     }
@@ -156,9 +153,7 @@ impl<T: Clone + Send + 'static> TwoPhaseWriter for XaWriter<T> {
     }
 
     async fn on_due(&mut self) -> Result<(), ConnectorError> {
-        self.held.refuse_broken()?;
-        let rows = self.held.take();
-        Ok(self.send(rows).await?)
+        Ok(self.send_held().await?)
     }
 
     async fn discard(&mut self) -> Result<(), ConnectorError> {

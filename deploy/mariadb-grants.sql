@@ -1,2 +1,3 @@
--- What the XA sink asks for beside the tables: to look at and end other sessions. XA RECOVER needs no privilege here.
+-- No sink needs them. PROCESS: an error about a lock wait names who holds the row. CONNECTION ADMIN: `tidegate xa --force` ends sessions of other
+-- users. XA RECOVER needs no privilege here.
 GRANT PROCESS, CONNECTION ADMIN ON *.* TO 'tidegate'@'%';

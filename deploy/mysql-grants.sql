@@ -1,2 +1,3 @@
--- What the XA sink asks for beside the tables: to list prepared branches, and to look at and end other sessions.
+-- XA_RECOVER_ADMIN: the XA sink lists prepared branches. The others no sink needs: with them `tidegate xa --force` sees and ends sessions of
+-- other users.
 GRANT XA_RECOVER_ADMIN, CONNECTION_ADMIN, PROCESS ON *.* TO 'tidegate'@'%';

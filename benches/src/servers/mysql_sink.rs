@@ -1,5 +1,5 @@
 //! `benches mysql-sink`: rows written into a table in XA transactions, one a second, beside a bare loop of multi-row inserts committed as
-//! often.
+//! often, and the same loop in XA branches.
 //!
 //! Owns: the candidates. Does not own: the sink. Runs on: the main thread.
 

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`MysqlSink`] | `MysqlSink::table(url, name)` | exactly once, by XA (docs/rfcs/0009) |
 //! | [`StagingMysqlSink`] | `.staging()` | exactly once, by a staging table per checkpoint |
+//! | [`UpsertSink`] | `.upsert_by(key)` | at least once, and without harm: each row over the one with its key (docs/rfcs/0010) |
 //! | [`PlainMysqlSink`] | `.plain()` | none: what is written stays, also when the job goes back |
 //!
 //! Owns: the sinks and what they share: address, sessions, tables, columns. Does not own: when anything is committed (the engine's

@@ -89,7 +89,8 @@ impl<T> MysqlSink<T> {
     }
 
     /// Sends a statement when so many rows wait; 1,000 if not set, and fewer where they would not fit a packet. It is a step inside the
-    /// transaction: what the checkpoint closes becomes visible together, however many statements it took.
+    /// transaction: what the checkpoint closes becomes visible together, however many statements it took. ([`Self::upsert_by`] does not take it
+    /// over: its sink has one of its own.)
     #[must_use]
     pub fn batch_rows(mut self, rows: usize) -> Self {
         self.batches.rows = rows;
@@ -97,7 +98,8 @@ impl<T> MysqlSink<T> {
     }
 
     /// Sends a statement when a row has waited so long; if not set, rows wait until there are enough, or the checkpoint comes. With long
-    /// checkpoint intervals and few rows it leaves less to do at the barrier.
+    /// checkpoint intervals and few rows it leaves less to do at the barrier. ([`Self::upsert_by`] does not take it over, and [`Self::plain`]
+    /// holds nothing back.)
     #[must_use]
     pub fn flush_interval(mut self, interval: Duration) -> Self {
         self.batches.interval = Some(interval);

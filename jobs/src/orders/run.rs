@@ -23,7 +23,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "datagen|files:DIR|kafka://HOST:PORT/TOPIC")]
     pub(crate) source: SourceAddress,
     /// Where the tables go, or to which topic the orders as they are; there is no default. mysql://… takes ?mode=xa (if not given),
-    /// staging, upsert or plain.
+    /// staging, upsert or plain, and &batch_rows=N for the rows of a statement.
     #[arg(long, value_name = "sqlite:FILE|blackhole|mysql://…|kafka://…")]
     pub(crate) sink: SinkAddress,
     /// A second output beside the tables: the orders as they are, into a topic.

@@ -50,7 +50,7 @@ enum Command {
     Txn(txn::TxnArgs),
     /// Simulate jobs under crashes, pauses, lying stores and lost messages, and judge their output.
     Sim(sim::SimArgs),
-    /// Show prepared branches that are left on a MySQL server, and settle them by hand.
+    /// Show prepared branches and staging tables that are left on a MySQL server, and settle them by hand.
     #[cfg(feature = "mysql")]
     Xa(xa::XaArgs),
 }

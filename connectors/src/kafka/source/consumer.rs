@@ -377,7 +377,7 @@ impl<T> Taking<'_, T> {
             self.chunk.move_to(partition, stop);
             return Ok((partition, true));
         }
-        let record = KafkaRecord::of(message);
+        let record = KafkaRecord::of(&self.settings.topic, message);
         match (self.deserialize)(&record) {
             Ok(Some(value)) => {
                 let time = EventTime(record.timestamp_ms.unwrap_or(EventTime::MIN.0));

@@ -23,9 +23,10 @@ pub struct KafkaRecord<'a> {
 }
 
 impl<'a> KafkaRecord<'a> {
-    pub(super) fn of(message: &'a BorrowedMessage<'a>) -> Self {
+    /// `topic` is the one that is read: to ask the message for it costs a look for its end and for its encoding, a record.
+    pub(super) fn of(topic: &'a str, message: &'a BorrowedMessage<'a>) -> Self {
         Self {
-            topic: message.topic(),
+            topic,
             partition: message.partition(),
             offset: message.offset(),
             timestamp_ms: message.timestamp().to_millis(),

@@ -56,13 +56,13 @@ pub(crate) struct TortureArgs {
     /// Made-up orders: number of users.
     #[arg(long, value_name = "U", default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) users: u64,
-    /// Number of partition files; one for --mode at-most-once, whose position is a line number.
+    /// Number of partition files, or partitions of the topics; one for --mode at-most-once, whose position is a line number.
     #[arg(long, value_name = "P", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=MAX_PARTITIONS))]
     pub(crate) partitions: u32,
     /// Parallel subtasks of each operator.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) parallelism: u32,
-    /// Between the triggers of two checkpoints: 100ms if not given, for a control group 500ms or more.
+    /// Between the triggers of two checkpoints: 100ms if not given, for a control group 500ms or more, on servers 1500ms.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) checkpoint_interval: Option<Duration>,
     /// A topic instead of the files: it is filled first, and must not have records.

@@ -1,8 +1,8 @@
 //! What librdkafka tells beside records: statistics, its log, failed commits.
 //!
 //! librdkafka goes on with the old position when a topic has been deleted and created again; all it does is write "changed id" into its
-//! debugging log, before it fetches from the new topic. Log lines come through the same queue as records, so that the line is seen
-//! before the first record of the new topic.
+//! debugging log, before it fetches from the new topic. So the line waits already when the first record of the new topic is taken, and is
+//! seen if the log is served before that record is looked at.
 //!
 //! Owns: flags for the consumer's loop. Does not own: what follows from them. Runs on: the thread that polls the consumer.
 
@@ -10,6 +10,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, KafkaResult};
@@ -38,9 +40,14 @@ impl Away {
     }
 }
 
+/// An id that librdkafka does not know.
+const NO_ID: &str = "AAAAAAAAAAAAAAAAAAAAAA";
+
 /// See the module.
 pub(super) struct ClientEvents {
     topic: String,
+    /// The topic's id, as librdkafka writes it; `None` if it is not known.
+    topic_id: Option<String>,
     counters: KafkaCounters,
     away: Away,
     topic_changed: AtomicBool,
@@ -48,9 +55,10 @@ pub(super) struct ClientEvents {
 }
 
 impl ClientEvents {
-    pub(super) fn new(topic: String, counters: KafkaCounters, away: Away) -> Self {
+    /// `topic_id` as a split has it.
+    pub(super) fn new(topic: String, topic_id: &str, counters: KafkaCounters, away: Away) -> Self {
         let (topic_changed, unreachable) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { topic, counters, away, topic_changed, unreachable }
+        Self { topic, topic_id: as_librdkafka(topic_id), counters, away, topic_changed, unreachable }
     }
 
     /// Whether the topic may be another one since this was asked last.
@@ -73,14 +81,28 @@ fn away(brokers: &HashMap<String, Broker>, partitions: &HashMap<i32, Partition>)
     known.filter(|partition| !up.contains(&partition.leader)).map(|partition| partition.partition).collect()
 }
 
-/// Whether a line of the log says that the topic has another id than before.
-fn tells_new_id(topic: &str, line: &str) -> bool {
-    line.contains("changed id from") && line.contains(&format!("Topic {topic} "))
+/// Whether a line of the log says that the topic has another id than `known`. A client that has just begun tells that it has one now.
+fn tells_another_id(topic: &str, known: Option<&str>, line: &str) -> bool {
+    let Some((before, ids)) = line.split_once(" changed id from ") else { return false };
+    let Some((from, to)) = ids.split_once(" to ") else { return false };
+    let is_other = match known {
+        Some(known) => to.trim() != known,
+        None => from != NO_ID,
+    };
+    is_other && before.ends_with(&format!("Topic {topic}"))
+}
+
+/// An id of a topic as librdkafka's log has it: its sixteen bytes in base64.
+fn as_librdkafka(topic_id: &str) -> Option<String> {
+    let id = u128::from_str_radix(&topic_id.replace('-', ""), 16).ok()?;
+    Some(STANDARD_NO_PAD.encode(id.to_be_bytes()))
 }
 
 impl ClientContext for ClientEvents {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
-        if matches!(level, RDKafkaLogLevel::Debug) && tells_new_id(&self.topic, line) {
+        if matches!(level, RDKafkaLogLevel::Debug)
+            && tells_another_id(&self.topic, self.topic_id.as_deref(), line)
+        {
             self.topic_changed.store(true, Ordering::Relaxed);
         }
         log_line(level, facility, line);
@@ -137,7 +159,7 @@ mod tests {
             }
         };
         let away = Away::default();
-        let events = ClientEvents::new("orders".to_owned(), KafkaCounters::default(), away.clone());
+        let events = ClientEvents::new("orders".to_owned(), "", KafkaCounters::default(), away.clone());
         let told = |state| {
             events.stats(statistics(state));
             [0, 1, 2, -1].map(|partition| away.has(partition))
@@ -149,10 +171,16 @@ mod tests {
 
     #[test]
     fn the_line_about_another_id_is_found_for_this_topic_only() {
-        let line =
-            "[thrd:main]: Topic orders changed id from AAAAAAAAAAAAAAAAAAAAAA to bMMw2e4oQLGkXm5CkOq6PQ";
-        assert!(tells_new_id("orders", line));
-        assert!(!tells_new_id("order", line));
-        assert!(!tells_new_id("orders", "Topic orders [0] is new"));
+        let known = as_librdkafka("6cc330db-de28-40b1-8a5e-49b90a43ba3d");
+        assert_eq!(known.as_deref(), Some("bMMw294oQLGKXkm5CkO6PQ"));
+        let line = |to: &str| format!("[thrd:main]: Topic orders changed id from {NO_ID} to {to}");
+        let (same, other) = (line("bMMw294oQLGKXkm5CkO6PQ"), line("bMMw294oQLGKXkm5CkO6PA"));
+        assert!(!tells_another_id("orders", known.as_deref(), &same), "that is how each client begins");
+        assert!(tells_another_id("orders", known.as_deref(), &other));
+        assert!(!tells_another_id("order", known.as_deref(), &other));
+        assert!(!tells_another_id("rders", known.as_deref(), &other));
+        assert!(!tells_another_id("orders", None, &other), "the first id that is seen is taken");
+        assert!(tells_another_id("orders", None, &other.replace(NO_ID, "bMMw294oQLGKXkm5CkO6PQ")));
+        assert!(!tells_another_id("orders", known.as_deref(), "Topic orders [0] is new"));
     }
 }

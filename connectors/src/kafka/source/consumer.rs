@@ -1,4 +1,4 @@
-//! Polls a librdkafka consumer, deserializes, and sends chunks.
+//! Takes batches from a librdkafka consumer, deserializes, and sends chunks.
 //!
 //! The consumer is given its partitions (`assign`); it joins no group and commits nothing by itself. While the slot has no room, sending
 //! waits and the consumer is not polled: librdkafka fetches until its queue is full and then rests.
@@ -11,9 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
+use rdkafka::consumer::{CommitMode, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::{Offset, TopicPartitionList};
 use tidegate_engine::clock::{Moment, SharedClock};
 use tidegate_engine::element::EventTime;
@@ -21,6 +20,7 @@ use tidegate_engine::io::Waker;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::bad_record::DeadLetters;
+use super::batch_consumer::{BatchConsumer, FetchedMessage, MessageKind};
 use super::chunk::{Chunk, Fetched};
 use super::client_events::{Away, ClientEvents};
 use super::kafka_source::Deserialize;
@@ -33,8 +33,8 @@ const CHUNK_RECORDS: usize = 1_024;
 const CHUNK_POLLS: usize = 8 * CHUNK_RECORDS;
 /// Bytes of keys and values in a chunk; the last record may overshoot it.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Records between two looks for commands.
-const POLLS_BETWEEN_LOOKS: usize = 64;
+/// What a record is taken to be large before the first batch has told.
+const RECORD_BYTES_GUESSED: usize = 1_024;
 /// How long a poll waits for a record before commands are looked at.
 const IDLE_POLL: Duration = Duration::from_millis(20);
 
@@ -56,16 +56,6 @@ pub(super) enum Exit {
     OutOfRange(String),
     /// Reading stops here.
     Failed(KafkaSourceError),
-}
-
-/// What one poll brought.
-enum Polled {
-    Nothing,
-    TopicChanged,
-    Record { partition: i32, bytes: usize, finished: bool },
-    AtEnd(i32),
-    Failed(KafkaSourceError),
-    Error(KafkaError),
 }
 
 /// A partition that is read.
@@ -94,12 +84,16 @@ pub(super) struct ConsumerEnds<T> {
 pub(super) struct ConsumerLoop<T> {
     settings: Arc<KafkaSourceSettings>,
     deserialize: Deserialize<T>,
-    consumer: BaseConsumer<ClientEvents>,
+    topic_id: String,
+    /// Shared with a batch in hand only.
+    consumer: Arc<BatchConsumer<ClientEvents>>,
     ends: ConsumerEnds<T>,
     lanes: BTreeMap<i32, Lane>,
     chunk: Chunk<T>,
     chunk_bytes: usize,
     chunk_polls: usize,
+    /// Bytes of a record in the newest batch, rounded up: the next one is not to be much larger than its chunk.
+    record_bytes: usize,
     dead_letters: Option<DeadLetters>,
     unreachable_since: Option<Moment>,
 }
@@ -112,18 +106,19 @@ impl<T> ConsumerLoop<T> {
         ends: ConsumerEnds<T>,
         splits: Vec<KafkaSplit>,
     ) -> Result<Self, KafkaSourceError> {
-        let events = ClientEvents::new(settings.topic.clone(), settings.counters.clone(), ends.away.clone());
-        let consumer = settings.consumer().create_with_context(events);
-        let consumer = consumer.map_err(|error| client_failure(&settings, &error))?;
+        let topic_id = splits.first().map(|split| split.topic_id.clone()).unwrap_or_default();
+        let consumer = connect(&settings, &topic_id, &ends.away)?;
         let mut opened = Self {
             settings,
             deserialize,
+            topic_id,
             consumer,
             ends,
             lanes: BTreeMap::new(),
             chunk: Chunk::with_capacity(CHUNK_RECORDS),
             chunk_bytes: 0,
             chunk_polls: 0,
+            record_bytes: RECORD_BYTES_GUESSED,
             dead_letters: None,
             unreachable_since: None,
         };
@@ -151,44 +146,56 @@ impl<T> ConsumerLoop<T> {
     }
 
     fn step(&mut self) -> Result<(), Exit> {
-        if self.chunk_polls.is_multiple_of(POLLS_BETWEEN_LOOKS) {
-            self.take_commands()?;
-            self.check_outage()?;
-        }
-        match self.poll() {
-            Polled::Nothing if self.chunk_polls > 0 => self.send(),
-            Polled::Nothing => Ok(()),
-            Polled::TopicChanged => Err(Exit::LookAtTopic),
-            Polled::Record { partition, bytes, finished } => {
-                self.chunk_bytes += bytes;
-                self.chunk_polls += 1;
-                if finished {
-                    self.finish(partition)?;
-                }
-                let is_full = self.chunk.records.len() >= CHUNK_RECORDS
-                    || self.chunk_bytes >= CHUNK_BYTES
-                    || self.chunk_polls >= CHUNK_POLLS;
-                if is_full { self.send() } else { Ok(()) }
+        self.take_commands()?;
+        self.check_outage()?;
+        let wait = if self.chunk_polls == 0 { IDLE_POLL } else { Duration::ZERO };
+        let consumer = Arc::clone(&self.consumer);
+        let batch = consumer.take(self.room(), wait);
+        let mut told = Vec::new();
+        consumer.serve_events(|other| match other {
+            Err(error) => {
+                told.push(error);
+                Ok(())
             }
-            Polled::AtEnd(partition) => self.at_end(partition),
-            Polled::Failed(error) => Err(Exit::Failed(error)),
-            Polled::Error(error) => self.on_error(&error),
+            // Nothing is assigned without a queue of its own. What came elsewhere would be out of order: it is read again.
+            Ok(_) => Err(Exit::LookAtTopic),
+        })?;
+        if consumer.client().context().take_topic_changed() {
+            // What is in hand may be the other topic's; if it is not, it is read again from its position.
+            return Err(Exit::LookAtTopic);
+        }
+        for error in &told {
+            self.on_error(error)?;
+        }
+        if batch.is_empty() {
+            return if self.chunk_polls > 0 { self.send() } else { Ok(()) };
+        }
+        let mut bytes = 0;
+        for message in batch.iter() {
+            bytes += message.bytes();
+            self.take(message)?;
+        }
+        self.record_bytes = bytes.div_ceil(batch.len()).max(1);
+        Ok(())
+    }
+
+    /// Records that fit into the chunk in hand, by what the last ones were: a batch is in no queue's limit any more.
+    fn room(&self) -> usize {
+        let records = CHUNK_RECORDS.saturating_sub(self.chunk.records.len());
+        let polls = CHUNK_POLLS.saturating_sub(self.chunk_polls);
+        let by_bytes = CHUNK_BYTES.saturating_sub(self.chunk_bytes) / self.record_bytes;
+        records.min(polls).min(by_bytes).max(1)
+    }
+
+    fn take(&mut self, message: FetchedMessage<'_>) -> Result<(), Exit> {
+        match message.kind() {
+            MessageKind::AtEnd => self.at_end(message.partition(), message.offset()),
+            MessageKind::Failed(code) => self.on_error(&KafkaError::MessageConsumption(code)),
+            MessageKind::Record => self.take_record(message),
         }
     }
 
-    fn poll(&mut self) -> Polled {
-        let wait = if self.chunk_polls == 0 { IDLE_POLL } else { Duration::ZERO };
-        let polled = self.consumer.poll(wait);
-        if self.consumer.context().take_topic_changed() {
-            // A message in hand may be the other topic's; if it is not, it is read again from its position.
-            return Polled::TopicChanged;
-        }
-        let message = match polled {
-            None => return Polled::Nothing,
-            Some(Err(KafkaError::PartitionEOF(partition))) => return Polled::AtEnd(partition),
-            Some(Err(error)) => return Polled::Error(error),
-            Some(Ok(message)) => message,
-        };
+    fn take_record(&mut self, message: FetchedMessage<'_>) -> Result<(), Exit> {
         let mut taking = Taking {
             settings: &self.settings,
             deserialize: &self.deserialize,
@@ -196,12 +203,16 @@ impl<T> ConsumerLoop<T> {
             chunk: &mut self.chunk,
             dead_letters: &mut self.dead_letters,
         };
-        match taking.take(&message) {
-            Ok((partition, finished)) => {
-                Polled::Record { partition, bytes: message.payload_len() + message.key_len(), finished }
-            }
-            Err(error) => Polled::Failed(error),
+        let finished = taking.take(message).map_err(Exit::Failed)?;
+        self.chunk_bytes += message.bytes();
+        self.chunk_polls += 1;
+        if finished {
+            self.finish(message.partition())?;
         }
+        let is_full = self.chunk.records.len() >= CHUNK_RECORDS
+            || self.chunk_bytes >= CHUNK_BYTES
+            || self.chunk_polls >= CHUNK_POLLS;
+        if is_full { self.send() } else { Ok(()) }
     }
 
     fn take_commands(&mut self) -> Result<(), Exit> {
@@ -226,7 +237,12 @@ impl<T> ConsumerLoop<T> {
         if new.count() == 0 {
             return Ok(());
         }
-        self.consumer.incremental_assign(&new).map_err(|error| client_failure(&self.settings, &error))
+        self.read_too(&new)
+    }
+
+    fn read_too(&self, partitions: &TopicPartitionList) -> Result<(), KafkaSourceError> {
+        let added = self.consumer.add(&self.settings.topic, partitions);
+        added.map_err(|error| client_failure(&self.settings, &error))
     }
 
     fn assigned(
@@ -239,32 +255,31 @@ impl<T> ConsumerLoop<T> {
         added.map_err(|error| client_failure(&self.settings, &error))
     }
 
-    /// Begins again behind what was read, after the topic was looked at.
+    /// Begins again behind what was read, after the topic was looked at: with another consumer, as [`BatchConsumer`] wants it.
     pub(super) fn go_on(&mut self) -> Result<(), KafkaSourceError> {
         let mut all = TopicPartitionList::new();
         for (partition, position) in self.positions() {
             self.assigned(&mut all, partition, position)?;
         }
-        self.consumer.assign(&all).map_err(|error| client_failure(&self.settings, &error))
+        self.consumer = connect(&self.settings, &self.topic_id, &self.ends.away)?;
+        self.read_too(&all)
     }
 
     /// Nothing more is read from a partition.
     fn finish(&mut self, partition: i32) -> Result<(), Exit> {
         let mut gone = TopicPartitionList::new();
         gone.add_partition(&self.settings.topic, partition);
-        let done = self.consumer.incremental_unassign(&gone);
+        let done = self.consumer.remove(&gone);
         done.map_err(|error| Exit::Failed(client_failure(&self.settings, &error)))
     }
 
-    /// Everything that the partition has now was read, transaction markers too.
-    fn at_end(&mut self, partition: i32) -> Result<(), Exit> {
-        let failed = |error| Exit::Failed(client_failure(&self.settings, &error));
-        let told = self.consumer.position().map_err(failed)?;
-        let Some(lane) = self.lanes.get_mut(&partition) else { return Ok(()) };
-        let told = told.find_partition(&self.settings.topic, partition).map(|found| found.offset());
-        if let Some(Offset::Offset(position)) = told {
-            lane.position = lane.position.max(position);
-        }
+    /// Everything that the partition has now was read, transaction markers too: `next` comes next.
+    fn at_end(&mut self, partition: i32, next: i64) -> Result<(), Exit> {
+        // The end of a partition that was given back may be in hand still, behind its last record.
+        let Some(lane) = self.lanes.get_mut(&partition).filter(|lane| !lane.is_finished()) else {
+            return Ok(());
+        };
+        lane.position = lane.position.max(next);
         let position = lane.position;
         let finished = lane.is_finished();
         self.settings.counters.note_end(partition, position);
@@ -299,7 +314,7 @@ impl<T> ConsumerLoop<T> {
     }
 
     fn check_outage(&mut self) -> Result<(), Exit> {
-        if !self.consumer.context().is_unreachable() {
+        if !self.consumer.client().context().is_unreachable() {
             if let Some(since) = self.unreachable_since.take() {
                 let away_ms = self.ends.clock.now().saturating_sub(since).as_millis();
                 tracing::warn!(topic = self.settings.topic, away_ms, "brokers are back");
@@ -334,7 +349,7 @@ impl<T> ConsumerLoop<T> {
                 return;
             }
         }
-        if let Err(error) = self.consumer.commit(&list, CommitMode::Async) {
+        if let Err(error) = self.consumer.client().commit(&list, CommitMode::Async) {
             tracing::warn!(topic = self.settings.topic, %error, "the group was not told how far the job is");
         }
     }
@@ -365,17 +380,17 @@ struct Taking<'a, T> {
 }
 
 impl<T> Taking<'_, T> {
-    /// The partition, and whether it is read to its end now.
-    fn take(&mut self, message: &BorrowedMessage<'_>) -> Result<(i32, bool), KafkaSourceError> {
+    /// Whether its partition is read to its end now.
+    fn take(&mut self, message: FetchedMessage<'_>) -> Result<bool, KafkaSourceError> {
         let (partition, offset) = (message.partition(), message.offset());
-        let Some(lane) = self.lanes.get_mut(&partition) else { return Ok((partition, false)) };
+        let Some(lane) = self.lanes.get_mut(&partition) else { return Ok(false) };
         if lane.is_finished() || offset < lane.position {
-            return Ok((partition, false));
+            return Ok(false);
         }
         if let Some(stop) = lane.stop.filter(|stop| offset >= *stop) {
             lane.position = stop;
             self.chunk.move_to(partition, stop);
-            return Ok((partition, true));
+            return Ok(true);
         }
         let record = KafkaRecord::of(&self.settings.topic, message);
         match (self.deserialize)(&record) {
@@ -397,7 +412,7 @@ impl<T> Taking<'_, T> {
             }
         }
         lane.position = offset + 1;
-        Ok((partition, lane.is_finished()))
+        Ok(lane.is_finished())
     }
 }
 
@@ -423,6 +438,16 @@ fn bad(
             letters.take(record, problem)
         }
     }
+}
+
+fn connect(
+    settings: &KafkaSourceSettings,
+    topic_id: &str,
+    away: &Away,
+) -> Result<Arc<BatchConsumer<ClientEvents>>, KafkaSourceError> {
+    let events = ClientEvents::new(settings.topic.clone(), topic_id, settings.counters.clone(), away.clone());
+    let opened = BatchConsumer::open(&settings.consumer(), events);
+    opened.map(Arc::new).map_err(|error| client_failure(settings, &error))
 }
 
 fn client_failure(settings: &KafkaSourceSettings, error: &KafkaError) -> KafkaSourceError {

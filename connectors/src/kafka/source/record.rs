@@ -2,7 +2,7 @@
 //!
 //! Owns: the view. Does not own: the bytes (librdkafka's, until the next record is asked for). Runs on: the consumer's thread.
 
-use rdkafka::message::{BorrowedMessage, Headers, Message};
+use super::batch_consumer::FetchedMessage;
 
 /// A view of one record.
 #[derive(Clone, Copy, Debug)]
@@ -19,19 +19,18 @@ pub struct KafkaRecord<'a> {
     pub key: Option<&'a [u8]>,
     /// The value. `None` is a tombstone: the key was deleted.
     pub value: Option<&'a [u8]>,
-    message: Option<&'a BorrowedMessage<'a>>,
+    message: Option<FetchedMessage<'a>>,
 }
 
 impl<'a> KafkaRecord<'a> {
-    /// `topic` is the one that is read: to ask the message for it costs a look for its end and for its encoding, a record.
-    pub(super) fn of(topic: &'a str, message: &'a BorrowedMessage<'a>) -> Self {
+    pub(super) fn of(topic: &'a str, message: FetchedMessage<'a>) -> Self {
         Self {
             topic,
             partition: message.partition(),
             offset: message.offset(),
-            timestamp_ms: message.timestamp().to_millis(),
+            timestamp_ms: message.timestamp_ms(),
             key: message.key(),
-            value: message.payload(),
+            value: message.value(),
             message: Some(message),
         }
     }
@@ -49,7 +48,6 @@ impl<'a> KafkaRecord<'a> {
 
     /// Its headers, in order; a name may come twice, a value may be missing. Read from the record at each call.
     pub fn headers(&self) -> Vec<(&'a str, Option<&'a [u8]>)> {
-        let headers = self.message.and_then(Message::headers);
-        headers.map_or_else(Vec::new, |all| all.iter().map(|header| (header.key, header.value)).collect())
+        self.message.as_ref().map_or_else(Vec::new, FetchedMessage::headers)
     }
 }

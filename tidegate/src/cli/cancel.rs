@@ -9,6 +9,7 @@ use super::{CliError, target};
 use crate::control::client;
 use crate::control::protocol::{Answer, Ask};
 use crate::control::report::EndReport;
+use crate::stdout;
 
 /// Arguments of `tidegate cancel`.
 #[derive(Debug, clap::Args)]
@@ -26,9 +27,9 @@ pub(super) fn run(args: &CancelArgs) -> Result<ExitCode, CliError> {
     match client::ask(&address, Ask::Cancel)? {
         Answer::Ended { end } => {
             if args.json {
-                println!("{}", serde_json::to_string(&end).expect("strings"));
+                stdout::line(serde_json::to_string(&end).expect("strings"));
             } else {
-                println!("{}", words(&end));
+                stdout::line(words(&end));
             }
             Ok(match end {
                 EndReport::Finished | EndReport::Canceled { .. } => ExitCode::SUCCESS,

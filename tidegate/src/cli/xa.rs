@@ -17,6 +17,7 @@ use crate::connectors::mysql::{
 };
 use crate::engine::clock::{Clock, SystemClock};
 use crate::engine::io::TokioIo;
+use crate::stdout;
 
 /// A statement of this tool waits at most so long.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -99,15 +100,15 @@ fn list(runtime: &Runtime, args: &ListArgs) -> Result<ExitCode, CliError> {
     let now_ms = SystemClock::new().wall_ms();
     if args.json {
         let rows: Vec<_> = found.iter().map(as_json).collect();
-        println!("{}", serde_json::to_string_pretty(&rows).expect("numbers and strings"));
+        stdout::line(serde_json::to_string_pretty(&rows).expect("numbers and strings"));
     } else if let (true, Some(job)) = (found.is_empty(), &args.job) {
-        println!("nothing is left of a job {job:?}");
+        stdout::line(format_args!("nothing is left of a job {job:?}"));
     } else if found.is_empty() {
-        println!(
-            "nothing is left: no prepared branch of a Tidegate job on this server, and no staging table in this database"
+        stdout::line(
+            "nothing is left: no prepared branch of a Tidegate job on this server, and no staging table in this database",
         );
     } else {
-        print!("{}", shown(&found, now_ms));
+        stdout::text(shown(&found, now_ms));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -131,9 +132,9 @@ fn settle(runtime: &Runtime, args: &SettleArgs, decision: HandDecision) -> Resul
             }
         }
         if args.json {
-            println!("{}", serde_json::to_string_pretty(&rows).expect("numbers and strings"));
+            stdout::line(serde_json::to_string_pretty(&rows).expect("numbers and strings"));
         } else {
-            println!("{}", summary(&done, decision));
+            stdout::line(summary(&done, decision));
         }
         Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })

@@ -22,8 +22,8 @@ use crate::kafka::committer_decisions::EndTxnVersion;
 use crate::kafka::transactional_id::{TransactionalIds, decision_group};
 use crate::kafka::wire::{self, CoordinatorKind, WireClient, WireError};
 
-/// The transaction timeout of a producer that only fences: it begins nothing.
-const FENCE_TIMEOUT_MS: i32 = 60_000;
+/// The transaction timeout of a producer that only fences: it begins nothing. So short, since a broker refuses what is above its maximum.
+const FENCE_TIMEOUT_MS: i32 = 1_000;
 /// A broker that is away is asked again so often before the subtask fails.
 const TRIES_MAX: u32 = 20;
 /// And after so long.

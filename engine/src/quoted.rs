@@ -2,6 +2,8 @@
 //!
 //! Owns: when quotes are needed. Does not own: the commands. Runs on: anywhere. Pure.
 
+use tidegate_state::local_folder;
+
 /// The word, in single quotes if a shell would take it for anything else than one word.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-:=@%+,".contains(c);
@@ -9,6 +11,11 @@ pub fn quoted(word: &str) -> String {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
     }
+}
+
+/// A checkpoint folder, named as a person does on a command line: a local one by its path.
+pub fn folder_of(url: &str) -> String {
+    local_folder(url).map_or_else(|| url.to_owned(), |path| path.display().to_string())
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::error::error_text;
 use crate::explain::explain_job;
 use crate::run_job::run_job;
 use crate::settings::RunSettings;
+use crate::stdout;
 use crate::trace::log_to_stderr;
 use crate::without_passwords::without_passwords;
 
@@ -64,7 +65,7 @@ where
     let done = match &cli.command {
         Command::Run(args) => run_job(name, &args.settings, |env| build(env, &args.job)).map(drop),
         Command::Explain(args) => {
-            explain_job(name, &args.settings, |env| build(env, &args.job)).map(|text| print!("{text}"))
+            explain_job(name, &args.settings, |env| build(env, &args.job)).map(|text| stdout::text(text))
         }
     };
     match done {

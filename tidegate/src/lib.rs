@@ -69,6 +69,7 @@ mod trace;
 mod without_passwords;
 
 pub mod prelude;
+pub mod stdout;
 
 pub use clap;
 pub use tidegate_connectors as connectors;

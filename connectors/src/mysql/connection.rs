@@ -1,7 +1,8 @@
 //! One dedicated connection to a server.
 //!
 //! Not from a pool: a branch belongs to its session. Every session runs READ COMMITTED (under REPEATABLE READ gap locks stall
-//! neighbours), strict (a value that does not fit is an error, never cut), in UTC, with the limits of [`SessionLimits`]. An answer
+//! neighbours), strict (a value that does not fit is an error, never cut), in UTC, without the safe mode that refuses a DELETE which
+//! tries a right, with the limits of [`SessionLimits`]. An answer
 //! that does not come in time is an error, never a hang; after such an error, or a broken connection, the session is given up.
 //!
 //! Owns: set-up and limits of a session, sorting its errors. Does not own: what is asked. Runs on: the I/O side (tokio).
@@ -128,7 +129,7 @@ impl Connection {
             doing,
             &format!(
                 "SET autocommit = 1, time_zone = '+00:00', sql_mode = '{SQL_MODE}', innodb_lock_wait_timeout = {lock_wait}, \
-                 lock_wait_timeout = {lock_wait}, wait_timeout = {idle}, sql_notes = 1"
+                 lock_wait_timeout = {lock_wait}, wait_timeout = {idle}, sql_notes = 1, sql_safe_updates = 0"
             ),
         )
         .await?;

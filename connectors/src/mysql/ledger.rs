@@ -15,13 +15,14 @@ use mysql_async::Value;
 use tidegate_engine::ids::{AttemptId, CheckpointId};
 use tidegate_engine::operator::{CommitOutcome, TransactionName, TransactionScope};
 
-use super::xid::Xid;
+use super::xid::{Xid, uid_spellings};
 use super::{Connection, MysqlError};
 
 /// Name of the table.
 pub const LEDGER_TABLE: &str = "tidegate_ledger";
 /// There is no such table.
 const NO_SUCH_TABLE: u16 = 1146;
+
 /// What a ledger row says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerEntry {
@@ -179,12 +180,11 @@ pub(crate) async fn old_rows(
     // The sink is the second component of `bqual`.
     let sql = format!(
         "SELECT bqual FROM {LEDGER_TABLE} WHERE gtrid = ? AND closed_by <= ? AND written_ms < ? \
-         AND SUBSTRING_INDEX(SUBSTRING_INDEX(bqual, '.', 2), '.', -1) = ? LIMIT {most}"
+         AND SUBSTRING_INDEX(SUBSTRING_INDEX(bqual, '.', 2), '.', -1) IN (?, ?) LIMIT {most}"
     );
-    let Xid { gtrid, bqual, format_id } = Xid::of(own);
-    let sink = bqual.split(|byte| *byte == b'.').nth(1).unwrap_or_default().to_vec();
-    let values =
-        vec![Value::Bytes(gtrid.clone()), Value::UInt(up_to.0), Value::Int(before_ms), Value::Bytes(sink)];
+    let Xid { gtrid, format_id, .. } = Xid::of(own);
+    let mut values = vec![Value::Bytes(gtrid.clone()), Value::UInt(up_to.0), Value::Int(before_ms)];
+    values.extend(uid_spellings(&own.scope).map(|uid| Value::Bytes(uid.into_bytes())));
     let mut found = Vec::new();
     for row in connection.rows(doing, &sql, values).await? {
         let (bqual,): (Vec<u8>,) = connection.only_row(doing, vec![row])?;

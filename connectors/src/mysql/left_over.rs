@@ -21,13 +21,15 @@ use tidegate_engine::ids::CheckpointId;
 
 use super::civil::{CivilDate, TimeOfDay};
 use super::ledger::{self, LedgerEntry};
-use super::preflight::{TRIAL, trial_of};
+use super::preflight::{TRIAL, TRIAL_MS_MAX, trial_of};
 use super::recover::prepared_branches;
-use super::session_end::{lives, wait_until_detached, wait_until_gone};
+use super::session_end::{wait_until_detached, wait_until_gone, wait_until_released};
 use super::writer_session::holder_of;
 use super::xid::{Xid, XidParts, branch_lock, writer_lock_of};
 use super::{Connection, DateTime, MysqlError, staging_table};
 
+/// No such branch, or none for this session.
+const NOT_A_BRANCH: u16 = 1397;
 /// A session whose client has died is gone within so many looks; one that is still there is at work.
 const LOOKS: u32 = 10;
 /// Between two looks.
@@ -155,11 +157,8 @@ async fn staged(
     }))
 }
 
-/// The session that is at work for a transaction: of its writer, else the one that holds the branch, else that of a start.
+/// The session that is at work for a transaction: the one that holds the branch (a start's too), else that of its writer.
 async fn at_work(connection: &mut Connection, xid: &Xid) -> Result<Option<u64>, MysqlError> {
-    if let Some((session, _)) = trial_of(xid) {
-        return Ok(lives(connection, session).await?.then_some(session));
-    }
     if let Some(session) = holder_of(connection, &branch_lock(xid)).await? {
         return Ok(Some(session));
     }
@@ -169,64 +168,96 @@ async fn at_work(connection: &mut Connection, xid: &Xid) -> Result<Option<u64>, 
     }
 }
 
+/// What has become of a transaction that was to be settled by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandOutcome {
+    /// It was settled, as decided.
+    Settled,
+    /// It is gone: its job, or somebody else, has settled it meanwhile.
+    Gone,
+}
+
 /// Commits or rolls a transaction back, and writes the decision down. With `force` also a branch whose job is at work; where it is tied
 /// to a session, that is ended.
 ///
 /// # Errors
-/// [`MysqlError`]: the branch is gone (1397), say; [`MysqlError::NotByHand`] if it cannot be settled so by hand, or its job is at work.
+/// [`MysqlError`]; [`MysqlError::NotByHand`] if it cannot be settled so by hand, or its job is at work.
 pub async fn settle_by_hand(
     connection: &mut Connection,
     left: &LeftOver,
     decision: HandDecision,
     force: bool,
     now_ms: i64,
-) -> Result<(), MysqlError> {
+) -> Result<HandOutcome, MysqlError> {
     let (server, xid) = (connection.url().place(), &left.xid);
     let refused =
         |why: String, remedy: &str| MysqlError::NotByHand { server, why, remedy: remedy.to_owned() };
     match (&left.kind, decision) {
         (LeftOverKind::Branch, HandDecision::Commit) => {
             let_alone(connection, left, force).await?;
-            run_xa(connection, "COMMIT", xid).await?;
+            if run_xa(connection, "COMMIT", xid).await? == HandOutcome::Gone {
+                return Ok(HandOutcome::Gone);
+            }
             ledger::create(connection).await?;
             let note = decided(connection, "committed", now_ms);
-            ledger::note(connection, xid, &note).await.map(drop)
+            ledger::note(connection, xid, &note).await?;
         }
         (LeftOverKind::Branch, HandDecision::RollBack) => {
             let_alone(connection, left, force).await?;
-            run_xa(connection, "ROLLBACK", xid).await?;
-            note_rollback(connection, left, now_ms).await
+            if run_xa(connection, "ROLLBACK", xid).await? == HandOutcome::Gone {
+                return Ok(HandOutcome::Gone);
+            }
+            note_rollback(connection, left, now_ms).await?;
         }
         (LeftOverKind::Trial, HandDecision::RollBack) => {
+            // A start may be between the end of the session that prepared it and its second look.
+            if !force && left.since_ms.is_some_and(|since| since.saturating_add(TRIAL_MS_MAX) > now_ms) {
+                return Err(refused(
+                    format!(
+                        "the branch {xid} is the trial of a start that may be at work: it is younger than a minute"
+                    ),
+                    "leave it: its start rolls it back, or, if that has died, the next one; or --force, which makes a start at work fail",
+                ));
+            }
             let_alone(connection, left, force).await?;
-            run_xa(connection, "ROLLBACK", xid).await
+            return run_xa(connection, "ROLLBACK", xid).await;
         }
-        (LeftOverKind::Trial, HandDecision::Commit) => Err(refused(
-            format!("the branch {xid} was a trial and holds no rows"),
-            "roll it back: `tidegate xa rollback`",
-        )),
-        (LeftOverKind::StagingTable { table }, HandDecision::Commit) => Err(refused(
-            format!("how the staging table {table} is merged, and into which table, only its job knows"),
-            "start the job again, which merges it; or throw its rows away: `tidegate xa rollback`",
-        )),
+        (LeftOverKind::Trial, HandDecision::Commit) => {
+            return Err(refused(
+                format!("the branch {xid} was a trial and holds no rows"),
+                "roll it back: `tidegate xa rollback`",
+            ));
+        }
+        (LeftOverKind::StagingTable { table }, HandDecision::Commit) => {
+            return Err(refused(
+                format!("how the staging table {table} is merged, and into which table, only its job knows"),
+                "start the job again, which merges it; or throw its rows away: `tidegate xa rollback`",
+            ));
+        }
         (LeftOverKind::StagingTable { .. }, HandDecision::RollBack) => {
             // Its writer would only fail at its next row, and then once more at its next start: no force.
             let_alone(connection, left, false).await?;
-            drop_staged(connection, left, now_ms).await
+            drop_staged(connection, left, now_ms).await?;
         }
     }
+    Ok(HandOutcome::Settled)
 }
 
-/// Waits until nobody is at work for a transaction, and its session, if it was tied to one, has let it go.
+/// Waits until nobody is at work for a transaction, and its session, if it was tied to one, has let it go. With `force` the session that
+/// it is tied to is ended, and no other: not that of the writer, which has gone on to another branch.
 async fn let_alone(connection: &mut Connection, left: &LeftOver, force: bool) -> Result<(), MysqlError> {
     let is_branch = !matches!(left.kind, LeftOverKind::StagingTable { .. });
     let is_tied = is_branch && connection.ties_branches();
     if force && !is_tied {
         return Ok(());
     }
-    let mut seen = None;
+    let (lock, mut seen) = (branch_lock(&left.xid), None);
     for look in 1..=LOOKS {
-        let Some(session) = at_work(connection, &left.xid).await? else { break };
+        let found = match force {
+            true => holder_of(connection, &lock).await?,
+            false => at_work(connection, &left.xid).await?,
+        };
+        let Some(session) = found else { break };
         seen = Some(session);
         match look {
             LOOKS if !force => return Err(is_at_work(connection, left, session)),
@@ -239,6 +270,10 @@ async fn let_alone(connection: &mut Connection, left: &LeftOver, force: bool) ->
     }
     let (io, seen) = (connection.io().clone(), seen.as_slice());
     if let Some(session) = wait_until_gone(connection, &io, seen).await? {
+        return Err(is_at_work(connection, left, session));
+    }
+    // Who may end a session need not see it: the lock, which goes with it, is seen by everybody.
+    if let Some(session) = wait_until_released(connection, &io, &lock).await? {
         return Err(is_at_work(connection, left, session));
     }
     wait_until_detached(connection, &io).await;
@@ -263,9 +298,19 @@ fn is_at_work(connection: &Connection, left: &LeftOver, session: u64) -> MysqlEr
     }
 }
 
-async fn run_xa(connection: &mut Connection, verb: &str, xid: &Xid) -> Result<(), MysqlError> {
+async fn run_xa(connection: &mut Connection, verb: &str, xid: &Xid) -> Result<HandOutcome, MysqlError> {
     let doing = format!("XA {verb} of {xid} by hand");
-    connection.run(&doing, &format!("XA {verb} {}", xid.sql())).await.map(drop)
+    match connection.run(&doing, &format!("XA {verb} {}", xid.sql())).await {
+        Ok(_) => Ok(HandOutcome::Settled),
+        // Gone, or attached to a session.
+        Err(error) if error.code() == Some(NOT_A_BRANCH) => {
+            match prepared_branches(connection).await?.contains(xid) {
+                true => Err(error),
+                false => Ok(HandOutcome::Gone),
+            }
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// The decision first: a job that still lists the table must not find neither.

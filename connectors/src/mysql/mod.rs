@@ -63,7 +63,7 @@ pub use columns::{ColumnSpec, Columns, MysqlValues};
 pub use connection::Connection;
 pub use error::{Attempted, MysqlError, ServerAnswer};
 pub use ledger::{LEDGER_TABLE, LedgerEntry, entries as ledger_entries};
-pub use left_over::{HandDecision, LeftOver, LeftOverKind, left_overs, settle_by_hand};
+pub use left_over::{HandDecision, HandOutcome, LeftOver, LeftOverKind, left_overs, settle_by_hand};
 pub use limits::SessionLimits;
 pub use plain::{PlainMysqlSink, PlainMysqlWriter};
 pub use recover::prepared_branches;

@@ -14,11 +14,12 @@ use tidegate_engine::ids::CheckpointId;
 use super::constraints::Constraints;
 use super::ledger::{self, LedgerEntry};
 use super::recover::prepared_branches;
-use super::session_end::{lives, wait_until_detached, wait_until_gone};
+use super::session_end::{wait_until_detached, wait_until_gone};
 use super::session_room::check_room;
 use super::sink::Target;
 use super::table_check::check_table;
-use super::xid::{FORMAT_ID, Xid};
+use super::writer_session::holder_of;
+use super::xid::{FORMAT_ID, Xid, branch_lock};
 use super::{Connection, MysqlError, SessionLimits, rights};
 
 /// Sessions of one subtask beside its writer's: one that asks who holds a lock.
@@ -30,7 +31,7 @@ const TRIES: u32 = 60;
 /// Between two looks.
 const TRY_PAUSE: Duration = Duration::from_millis(50);
 /// A trial takes a second or two: one that is older was left by a start that died in it.
-const TRIAL_MS_MAX: i64 = 60_000;
+pub(crate) const TRIAL_MS_MAX: i64 = 60_000;
 /// The first part of a trial branch's name. No job is called so: its branches have another number of components.
 pub(crate) const TRIAL: &str = "tidegate-trial";
 
@@ -84,7 +85,7 @@ pub(crate) async fn look_for_xa(
     let writers = if connection.ties_branches() { context.places as u64 } else { 1 };
     warnings.extend(check_room(&mut connection, context, writers + LOCK_ASKER + COMMITTER).await?);
     // Before anything is prepared: whoever may not list branches could not clear this one either.
-    sweep_trials(&mut connection, context.clock.wall_ms()).await?;
+    sweep_trials(&mut connection, context).await?;
     let (bqual, format_id) = (format!("{}.{}", connection.id(), context.clock.wall_ms()), FORMAT_ID);
     let xid = Xid { gtrid: TRIAL.into(), bqual: bqual.into_bytes(), format_id };
     let (prepared, session) =
@@ -103,12 +104,17 @@ pub(crate) fn trial_of(xid: &Xid) -> Option<(u64, i64)> {
 }
 
 /// Rolls back what starts that died in their preflight have left.
-async fn sweep_trials(connection: &mut Connection, now_ms: i64) -> Result<(), MysqlError> {
+async fn sweep_trials(connection: &mut Connection, context: &PreflightContext) -> Result<(), MysqlError> {
+    let now_ms = context.clock.wall_ms();
     for xid in prepared_branches(connection).await? {
-        let Some((session, ms)) = trial_of(&xid) else { continue };
-        if ms.saturating_add(TRIAL_MS_MAX) > now_ms || lives(connection, session).await? {
+        let Some((_, ms)) = trial_of(&xid) else { continue };
+        // Not by the session's number, which another one may have once the server was restarted.
+        if ms.saturating_add(TRIAL_MS_MAX) > now_ms
+            || holder_of(connection, &branch_lock(&xid)).await?.is_some()
+        {
             continue;
         }
+        wait_until_detached(connection, &context.io).await;
         let doing = format!("rolling {xid} back, which a start has left");
         match connection.run(&doing, &format!("XA ROLLBACK {}", xid.sql())).await {
             Ok(_) => {}
@@ -131,6 +137,8 @@ async fn prepare_trial(
 ) -> Result<(), MysqlError> {
     let doing = "trying an XA branch";
     let entry = LedgerEntry { target: table.to_owned(), closed_by: CheckpointId(0), rows: 0, note: None };
+    // For as long as this session lives, the branch is its own.
+    connection.run(doing, &format!("DO GET_LOCK('{}', 0)", branch_lock(xid))).await?;
     connection.run(doing, &format!("XA START {}", xid.sql())).await?;
     ledger::write(connection, xid, &entry, context.clock.wall_ms()).await?;
     connection.run(doing, &format!("XA END {}", xid.sql())).await?;

@@ -68,7 +68,7 @@ pub enum TableRefusal {
     },
     /// An engine without transactions.
     #[error(
-        "its storage engine is {engine}, which has no XA transactions\n  help: ALTER TABLE … ENGINE=InnoDB"
+        "its storage engine is {engine}, which has no transactions that a job can rely on: it needs InnoDB\n  help: ALTER TABLE … ENGINE=InnoDB"
     )]
     Engine {
         /// Which.

@@ -10,6 +10,8 @@ use super::{Connection, LEDGER_TABLE, MysqlError};
 
 /// A table that nobody makes: a staging table's name ends in digits.
 const NO_TABLE: &str = "tidegate_staging_none";
+/// There is no such table.
+const NO_SUCH_TABLE: u16 = 1146;
 
 /// Writing rows into the target, by its mode.
 pub(crate) async fn try_writing(connection: &mut Connection, spec: &TableSpec) -> Result<(), MysqlError> {
@@ -50,18 +52,24 @@ pub(crate) async fn try_ledger(connection: &mut Connection) -> Result<(), MysqlE
     Ok(())
 }
 
-/// Making staging tables as the target is, and dropping them.
+/// Making staging tables as the target is, filling, reading and dropping them.
 pub(crate) async fn try_staging(connection: &mut Connection, spec: &TableSpec) -> Result<(), MysqlError> {
     let read = format!("SELECT {} FROM {} WHERE FALSE", spec.column_names(), quoted(&spec.name));
     attempt(connection, &spec.name, &read).await?;
+    let doing = "trying the rights on staging tables";
     // The ledger is there, so nothing is made.
     for sql in [
         format!("CREATE TABLE IF NOT EXISTS {LEDGER_TABLE} (x INT)"),
         format!("DROP TABLE IF EXISTS {NO_TABLE}"),
     ] {
-        connection.run("trying the rights on staging tables", &sql).await?;
+        connection.run(doing, &sql).await?;
     }
-    Ok(())
+    // Rights are looked at before the table, which nobody makes.
+    let fill = format!("INSERT INTO {NO_TABLE} (x) SELECT x FROM {NO_TABLE}");
+    match connection.run(doing, &fill).await {
+        Err(error) if error.code() != Some(NO_SUCH_TABLE) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 async fn attempt(connection: &mut Connection, table: &str, sql: &str) -> Result<(), MysqlError> {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use mysql_async::Value;
 use tidegate_engine::io::SharedIo;
 
+use super::writer_session::holder_of;
 use super::{Connection, MysqlError};
 
 /// Between two looks.
@@ -42,6 +43,24 @@ pub(crate) async fn wait_until_gone(
             io.sleep(LOOK_PAUSE).await;
             waited += LOOK_PAUSE;
         }
+    }
+    Ok(None)
+}
+
+/// Waits until a lock that an ended session held is nobody's, for as long as a statement may take; else who holds it.
+pub(crate) async fn wait_until_released(
+    connection: &mut Connection,
+    io: &SharedIo,
+    lock: &str,
+) -> Result<Option<u64>, MysqlError> {
+    let patience = connection.limits().statement;
+    let mut waited = Duration::ZERO;
+    while let Some(holder) = holder_of(connection, lock).await? {
+        if waited >= patience {
+            return Ok(Some(holder));
+        }
+        io.sleep(LOOK_PAUSE).await;
+        waited += LOOK_PAUSE;
     }
     Ok(None)
 }

@@ -89,8 +89,7 @@ impl<T> MysqlSink<T> {
     }
 
     /// Sends a statement when so many rows wait; 1,000 if not set, and fewer where they would not fit a packet. It is a step inside the
-    /// transaction: what the checkpoint closes becomes visible together, however many statements it took. ([`Self::upsert_by`] does not take it
-    /// over: its sink has one of its own.)
+    /// transaction: what the checkpoint closes becomes visible together, however many statements it took.
     #[must_use]
     pub fn batch_rows(mut self, rows: usize) -> Self {
         self.batches.rows = rows;
@@ -98,8 +97,7 @@ impl<T> MysqlSink<T> {
     }
 
     /// Sends a statement when a row has waited so long; if not set, rows wait until there are enough, or the checkpoint comes. With long
-    /// checkpoint intervals and few rows it leaves less to do at the barrier. ([`Self::upsert_by`] does not take it over, and [`Self::plain`]
-    /// holds nothing back.)
+    /// checkpoint intervals and few rows it leaves less to do at the barrier. ([`Self::plain`] holds nothing back.)
     #[must_use]
     pub fn flush_interval(mut self, interval: Duration) -> Self {
         self.batches.interval = Some(interval);
@@ -121,7 +119,12 @@ impl<T> MysqlSink<T> {
     /// written again after a restart without harm. Rows are visible as they are written. A sink that adds is refused.
     pub fn upsert_by(self, key: impl KeyColumns) -> UpsertSink<T> {
         let was_adding = matches!(self.spec.mode, MergeMode::Add { .. });
-        UpsertSink::of(self.url, &self.spec.name, self.columns, key, was_adding)
+        let sink = UpsertSink::of(self.url, &self.spec.name, self.columns, key, was_adding);
+        let sink = sink.batch_rows(self.batches.rows);
+        match self.batches.interval {
+            Some(interval) => sink.flush_interval(interval),
+            None => sink,
+        }
     }
 
     pub(crate) fn updates_in_place(&self) -> bool {

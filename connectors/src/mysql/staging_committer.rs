@@ -14,7 +14,7 @@ use tidegate_engine::operator::{CommitOutcome, TransactionName};
 use tidegate_state::fault_point;
 
 use super::ledger::{self, LedgerEntry};
-use super::ledger_pruning::LedgerPruning;
+use super::ledger_pruning::{LedgerPruning, bounded, prune};
 use super::sink::Target;
 use super::staging_writer::StagedTable;
 use super::writer_session::end_older_writers;
@@ -109,9 +109,12 @@ impl StagingCommitter {
             return merged.map(|_| CommitOutcome::RetryAfter { ms: 1, reason });
         }
         fault_point!("mysql.staging.merge.after");
-        staging_table::drop_table(self.connected().await?, &xid).await?;
-        if let Some(connection) = &mut self.connection {
-            self.pruning.after_commit(connection, &self.context).await;
+        let connection = self.connected().await?;
+        staging_table::drop_table(connection, &xid).await?;
+        if self.pruning.is_due(&self.context) {
+            let context = self.context.clone();
+            let pruned = bounded(&context, async { prune(self.connected().await?, &context).await }).await;
+            self.pruning.told(pruned, &context);
         }
         Ok(CommitOutcome::Committed)
     }

@@ -304,6 +304,15 @@ mod tests {
     }
 
     #[test]
+    fn limits_that_were_set_before_upserting_hold() {
+        let sink = table("mysql://u:p@127.0.0.1:1/d").batch_rows(7).flush_interval(Duration::from_secs(9));
+        let upserts = sink.upsert_by("id");
+        assert_eq!((upserts.batch_rows, upserts.flush_interval), (7, Duration::from_secs(9)));
+        let plain = table("mysql://u:p@127.0.0.1:1/d").upsert_by("id");
+        assert_eq!((plain.batch_rows, plain.flush_interval), (BATCH_ROWS, FLUSH_INTERVAL));
+    }
+
+    #[test]
     fn settings_that_cannot_work_are_refused_with_the_remedy() {
         let url = "mysql://u:p@127.0.0.1:1/d";
         assert!(sink().validate().is_ok());

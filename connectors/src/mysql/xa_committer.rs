@@ -16,7 +16,7 @@ use tidegate_engine::ids::{AttemptId, CheckpointId};
 use tidegate_engine::operator::{CommitOutcome, TransactionName};
 use tidegate_state::fault_point;
 
-use super::ledger_pruning::LedgerPruning;
+use super::ledger_pruning::{LedgerPruning, bounded, prune};
 use super::recover::prepared_branches;
 use super::session_end::{lives, wait_until_detached};
 use super::sink::Target;
@@ -106,6 +106,22 @@ impl XaCommitter {
             }
         };
         Ok(self.connection.insert(connection))
+    }
+
+    /// The connection, and it answers. Where each branch is committed in its own session nobody else asks this one, and the server closes
+    /// what is silent for so long.
+    async fn awake(&mut self) -> Result<&mut Connection, MysqlError> {
+        if let Some(connection) = &mut self.connection {
+            // One that does not answer is given up, and a new one opened.
+            let _ = connection.run("seeing whether the connection is there", "DO 0").await;
+        }
+        self.connected().await
+    }
+
+    async fn prune(&mut self) {
+        let context = self.context.clone();
+        let pruned = bounded(&context, async { prune(self.awake().await?, &context).await }).await;
+        self.pruning.told(pruned, &context);
     }
 
     async fn try_commit(
@@ -298,8 +314,8 @@ impl Committer for XaCommitter {
     async fn commit(&mut self, item: &Prepared<XaBranch>) -> Result<CommitOutcome, ConnectorError> {
         match self.try_commit(item, &Xid::of(&item.name)).await {
             Ok(outcome) => {
-                if let (CommitOutcome::Committed, Some(connection)) = (&outcome, &mut self.connection) {
-                    self.pruning.after_commit(connection, &self.context).await;
+                if outcome == CommitOutcome::Committed && self.pruning.is_due(&self.context) {
+                    self.prune().await;
                 }
                 Ok(outcome)
             }

@@ -154,6 +154,13 @@ fn lock_of_writer(gtrid: &str, uid: &str, subtask: u32) -> String {
     format!("{PREFIX}.{:032x}", xxh3_128(&bytes))
 }
 
+/// How a sink is written in the names of its branches: which of the two depends on the numbers beside it.
+pub(crate) fn uid_spellings(scope: &TransactionScope) -> [String; 2] {
+    let plain = escaped(scope.uid.as_str());
+    let hashed = hashed_uid(&plain);
+    [plain, hashed]
+}
+
 /// The first part of the names of a job and log.
 fn gtrid_of(scope: &TransactionScope) -> String {
     let (job, log_id) = (escaped(scope.job.as_str()), escaped(scope.log_id.as_str()));
@@ -262,6 +269,17 @@ mod tests {
         let parts = xid.parts().unwrap();
         assert_eq!((parts.job.as_str(), parts.uid.as_str()), ("orders", "order_event_sink"));
         assert_eq!((parts.subtask, parts.opened_after, parts.attempt), (2, CheckpointId(40), AttemptId(17)));
+    }
+
+    #[test]
+    fn a_sink_is_written_in_one_of_two_ways_whatever_the_numbers_beside_it() {
+        let uid = "a-sink-whose-uid-has-some-fifty-bytes-of-text-in-it";
+        let written = |numbers| {
+            let bqual = String::from_utf8(Xid::of(&name("j", uid, numbers)).bqual).unwrap();
+            bqual.split('.').nth(1).unwrap().to_owned()
+        };
+        let spelled = uid_spellings(&name("j", uid, (1, 0, 0, 1)).scope);
+        assert_eq!([written((1, 0, 0, 1)), written((1, 0, u64::MAX, u64::MAX))], spelled);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 use super::source::ConnectorError;
 use crate::checkpoint::commit_log::{LogClient, LogError};
 use crate::ids::{AttemptId, CheckpointId, EntryNumber, JobName, OperatorUid};
+use crate::quoted::folder_of;
 
 /// See the module.
 #[derive(Clone)]
@@ -60,6 +61,11 @@ impl ClaimWatch {
     /// For the attempt `own`, which has claimed its job in this log.
     pub fn of(log: LogClient, own: AttemptId) -> Self {
         Self { claim: Some((log, own)) }
+    }
+
+    /// The checkpoint folder that the log is in, as a command line takes it.
+    pub(crate) fn folder(&self) -> Option<String> {
+        self.claim.as_ref().map(|(log, _)| folder_of(log.url()))
     }
 
     /// Asks up to which checkpoint the transactions of a sink are committed for good: every checkpoint that a start could restore from

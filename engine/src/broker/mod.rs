@@ -26,7 +26,7 @@ pub mod timeout;
 pub use code::BrokerCode;
 pub use initialisation::Initialisation;
 pub use left_over::SlotState;
-pub use settlement::Settlement;
+pub use settlement::{LedgerEntry, Settlement};
 pub use slot::{BrokerCommittable, LedgerGroup, Producer, ProducerSlot};
 pub use slot_table::SlotTable;
 pub use timeout::{TimeoutRefusal, TransactionTimeout};

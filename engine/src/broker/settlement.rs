@@ -1,6 +1,6 @@
 //! Committing one prepared transaction of any process, dead or alive, exactly once; or finding out what became of it.
 //!
-//! 1. Read the slot's ledger, as it stands: at or above the closing checkpoint is *already committed*.
+//! 1. Read the slot's ledger, as it stands: at or above the closing checkpoint is *already committed*, unless a lower attempt wrote it.
 //! 2. `EndTxn(commit)` with the stored identity and version: 0 is *committed*.
 //! 3. 14, 15, 16, 51 or no answer: find the coordinator again and repeat; the request is idempotent for as long as the id is not
 //!    initialised anew, which waits until this is settled.
@@ -12,10 +12,13 @@
 //! as soon as this transaction has ended. In a ledger that slots share it would wait for the next transaction, which waits for
 //! this one.
 //!
+//! The ledger is that of all attempts, and "at or above" means "this one" only while ids of checkpoints rise. A rewind, and a start from
+//! an old copy of the folder, give ids again: what attempts before this transaction's had committed then says nothing of it.
+//!
 //! Owns: what each answer means. Does not own: when to commit. Runs on: the I/O side. Pure: answers in, the next request out.
 
 use super::code::BrokerCode;
-use crate::ids::CheckpointId;
+use crate::ids::{AttemptId, CheckpointId};
 use crate::mutation::{self, Mutation};
 use crate::operator::CommitOutcome;
 
@@ -58,13 +61,30 @@ pub enum SettlementStep {
     Refused(BrokerCode),
 }
 
+/// What a slot's ledger says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LedgerEntry {
+    /// The checkpoint that closed the slot's newest committed transaction.
+    pub checkpoint: CheckpointId,
+    /// Whose it was; none: it was written before attempts were noted.
+    pub attempt: Option<AttemptId>,
+}
+
+impl LedgerEntry {
+    /// Whether it may speak of a transaction of this attempt. A higher one's does: recovery settles what is listed before its writers take
+    /// the slot.
+    fn counts_for(&self, attempt: AttemptId) -> bool {
+        self.attempt.is_none_or(|by| by >= attempt)
+    }
+}
+
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettlementAnswer {
     /// The coordinator is found, or the time has passed.
     Ready,
-    /// The ledger's offset, if it has one.
-    Ledger(Option<u64>),
+    /// The ledger's entry, if it has one.
+    Ledger(Option<LedgerEntry>),
     /// An error code, or 0 as the answer to `EndTxn`.
     Code(BrokerCode),
     /// The connection failed, or no answer came in time.
@@ -81,6 +101,7 @@ enum Stage {
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settlement {
+    attempt: AttemptId,
     closed_by: CheckpointId,
     stage: Stage,
     step: SettlementStep,
@@ -88,9 +109,10 @@ pub struct Settlement {
 }
 
 impl Settlement {
-    /// Of a transaction that the barrier of `closed_by` closed.
-    pub const fn new(closed_by: CheckpointId) -> Self {
+    /// Of a transaction of this attempt that the barrier of `closed_by` closed.
+    pub const fn new(attempt: AttemptId, closed_by: CheckpointId) -> Self {
         Self {
+            attempt,
             closed_by,
             stage: Stage::FirstLook,
             step: SettlementStep::Find(Coordinator::Ledger),
@@ -119,7 +141,7 @@ impl Settlement {
             (asked @ (Done(_) | Refused(_)), _) => asked,
             (Wait { .. }, _) => self.find(),
             (Find(_), SettlementAnswer::Ready) => self.request(),
-            (ReadLedger { .. }, SettlementAnswer::Ledger(offset)) => self.on_ledger(offset),
+            (ReadLedger { .. }, SettlementAnswer::Ledger(entry)) => self.on_ledger(entry),
             (EndTxn, SettlementAnswer::Code(BrokerCode::NONE)) => Done(CommitOutcome::Committed),
             (EndTxn, SettlementAnswer::Code(code)) if code.is_doubt() => self.on_doubt(code),
             (_, SettlementAnswer::Code(code)) if again(code) => self.again(Some(code)),
@@ -145,13 +167,17 @@ impl Settlement {
         }
     }
 
-    fn on_ledger(&mut self, offset: Option<u64>) -> SettlementStep {
-        if offset.is_some_and(|newest| newest >= self.closed_by.0) {
+    fn on_ledger(&mut self, entry: Option<LedgerEntry>) -> SettlementStep {
+        let counts = entry.is_some_and(|entry| entry.counts_for(self.attempt));
+        if counts && entry.is_some_and(|entry| entry.checkpoint >= self.closed_by) {
             return SettlementStep::Done(CommitOutcome::AlreadyCommitted);
         }
         if let Stage::Doubt(code) = self.stage {
-            let ledger =
-                offset.map_or_else(|| "empty".to_owned(), |newest| format!("at checkpoint {newest}"));
+            let ledger = match entry {
+                None => "empty".to_owned(),
+                Some(LedgerEntry { checkpoint, .. }) if counts => format!("at checkpoint {checkpoint}"),
+                Some(_) => "of an attempt before it".to_owned(),
+            };
             let reason =
                 format!("the broker does not know it as open any more ({code}), and its ledger is {ledger}");
             return SettlementStep::Done(CommitOutcome::Lost { reason });

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_state::{CheckpointStorage, local_folder};
+use tidegate_state::CheckpointStorage;
 use tokio::sync::oneshot;
 
 use super::attempt::{Attempt, Slots};
@@ -26,6 +26,7 @@ use crate::ids::{AttemptId, CheckpointId};
 use crate::io::{Presence, SharedIo, SpawnedIo, Waker};
 use crate::jobmanager::plan::{JobPlan, OperatorKind};
 use crate::jobmanager::{AttemptEnd, Control, MasterNotice, RestartDecision, Restarts};
+use crate::quoted::folder_of;
 use crate::taskworker::subtask::Step;
 
 /// What a job is run with.
@@ -422,9 +423,8 @@ impl JobExecution {
                 self.over(Err(LogError::FolderReplaced { folder, job, found }.into()))
             }
             AttemptEnd::Lost(lost) => {
-                let url = self.setup.storage.as_ref().map_or("", |storage| storage.url());
                 let folder =
-                    local_folder(url).map_or_else(|| url.to_owned(), |path| path.display().to_string());
+                    self.setup.storage.as_ref().map_or_else(String::new, |storage| folder_of(storage.url()));
                 self.over(Err(EngineError::Lost { lost: Box::new(lost), folder }))
             }
             AttemptEnd::Failed { cause } => {

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::commit_driver::{owned, to_roll_back};
 use super::next_command::{Next, next};
+use super::start_behind;
 use super::transaction::{CommitOutcome, TransactionName};
 use crate::api::{
     Committer, ConnectorContext, ConnectorError, Prepared, SourcePosition, TwoPhaseContext, TwoPhaseSink,
@@ -302,15 +303,8 @@ async fn refuse_if_ahead<C: Committer>(
         _ => None,
     };
     let Some(committed) = committed.filter(|committed| *committed > restored) else { return Ok(()) };
-    let from = match restored {
-        CheckpointId(0) => "without a checkpoint".to_owned(),
-        restored => format!("from checkpoint {restored}"),
-    };
-    Err(ConnectorError::fatal(format!(
-        "the output has what checkpoint {committed} of this job closed, and this start goes on {from}: the records between would be there \
-         twice\n  help: somebody committed a transaction by hand that no checkpoint lists, or newer checkpoints are gone, or the folder is an \
-         old copy: bring the newest folder back; `--restore URL#{restored} --rewind` goes on all the same, once those records are deleted"
-    )))
+    let folder = context.connector.claim.folder();
+    Err(ConnectorError::fatal(start_behind::refusal(committed, restored, folder.as_deref())))
 }
 
 /// Commits one transaction, for as long as the answer is "retry after" and no longer than a checkpoint may take; then the attempt

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::broker_log::PartitionLog;
-pub use super::broker_request::{Reply, Request, TransactionState};
+pub use super::broker_request::{GroupOffset, Reply, Request, TransactionState};
 use crate::broker::{BrokerCode, Producer};
 
 #[derive(Clone, Debug)]
@@ -27,9 +27,9 @@ struct Transaction {
 
 #[derive(Clone, Debug, Default)]
 struct Group {
-    offset: Option<u64>,
+    offset: Option<GroupOffset>,
     /// Offsets of open transactions, by producer id.
-    pending: BTreeMap<i64, u64>,
+    pending: BTreeMap<i64, GroupOffset>,
 }
 
 /// How a broker is set up.
@@ -233,7 +233,13 @@ impl<X: Ord + Clone, R> Broker<X, R> {
         BrokerCode::NONE
     }
 
-    fn commit_offset(&mut self, id: &X, producer: Producer, group: String, offset: u64) -> BrokerCode {
+    fn commit_offset(
+        &mut self,
+        id: &X,
+        producer: Producer,
+        group: String,
+        offset: GroupOffset,
+    ) -> BrokerCode {
         match self.owned(id, producer) {
             Ok(t) if t.state == TransactionState::Ongoing && t.groups.contains(&group) => {}
             Ok(_) => return BrokerCode::INVALID_TXN_STATE,

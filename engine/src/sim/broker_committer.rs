@@ -2,15 +2,15 @@
 //!
 //! Owns: the drive of [`Settlement`] and of fences. Does not own: the decisions, the broker. Runs on: the simulation's thread.
 
-use super::broker::{Reply, Request, TransactionState};
+use super::broker::{GroupOffset, Reply, Request, TransactionState};
 use super::broker_client::BrokerClient;
 use super::broker_sink::{AGAIN_US, BrokerSink, SharedSlots, TRIES_MAX, lock};
 use super::coverage::Area;
 use super::sink::{count_outcome, is_of};
 use crate::api::{Committer, ConnectorError, Prepared, TwoPhaseContext};
 use crate::broker::settlement::{SettlementAnswer, SettlementStep};
-use crate::broker::{BrokerCommittable, Initialisation, ProducerSlot, Settlement};
-use crate::ids::AttemptId;
+use crate::broker::{BrokerCommittable, Initialisation, LedgerEntry, ProducerSlot, Settlement};
+use crate::ids::{AttemptId, CheckpointId};
 use crate::mutation::{self, Mutation};
 use crate::operator::{CommitOutcome, TransactionName};
 
@@ -68,7 +68,12 @@ impl BrokerCommitter {
             }
         };
         match self.client.call(request).await {
-            Ok(Reply::Offset(offset)) => SettlementAnswer::Ledger(offset),
+            Ok(Reply::Offset(found)) => {
+                SettlementAnswer::Ledger(found.map(|GroupOffset { offset, note }| LedgerEntry {
+                    checkpoint: CheckpointId(offset),
+                    attempt: Some(AttemptId(note)),
+                }))
+            }
             Ok(Reply::Code(code)) => SettlementAnswer::Code(code),
             Ok(Reply::Producer(_) | Reply::Listed(_)) | Err(_) => SettlementAnswer::NoAnswer,
         }
@@ -100,7 +105,7 @@ impl Committer for BrokerCommitter {
     type Committable = BrokerCommittable;
 
     async fn commit(&mut self, item: &Prepared<BrokerCommittable>) -> Result<CommitOutcome, ConnectorError> {
-        let mut settlement = Settlement::new(item.closed_by);
+        let mut settlement = Settlement::new(item.name.attempt, item.closed_by);
         let outcome = loop {
             let step = settlement.step().clone();
             match step {

@@ -21,7 +21,7 @@ pub enum Request<X, R> {
     /// `AddOffsetsToTxn`.
     AddOffsets(X, Producer, String),
     /// `TxnOffsetCommit` to a group that is part of the transaction.
-    CommitOffset(X, Producer, String, u64),
+    CommitOffset(X, Producer, String, GroupOffset),
     /// `EndTxn`.
     End {
         /// Transactional id.
@@ -44,6 +44,15 @@ pub enum Request<X, R> {
     List,
 }
 
+/// What a group says of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupOffset {
+    /// The offset.
+    pub offset: u64,
+    /// The text beside it, a number here.
+    pub note: u64,
+}
+
 /// A reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply<X> {
@@ -52,7 +61,7 @@ pub enum Reply<X> {
     /// The id's producer from now on.
     Producer(Producer),
     /// A group's offset.
-    Offset(Option<u64>),
+    Offset(Option<GroupOffset>),
     /// Every transactional id.
     Listed(Vec<(X, TransactionState)>),
 }

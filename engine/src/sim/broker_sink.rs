@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::broker::{Reply, Request};
+use super::broker::{GroupOffset, Reply, Request};
 use super::broker_client::{BrokerClient, NoAnswer, SharedBroker};
 use super::broker_committer::BrokerCommitter;
 use super::coverage::Area;
@@ -231,7 +231,8 @@ impl TwoPhaseWriter for BrokerWriter {
 
     async fn prepare(&mut self) -> Result<Option<BrokerCommittable>, ConnectorError> {
         let Some(OpenTransaction { name, id, producer, .. }) = self.open.take() else { return Ok(None) };
-        let (group, offset) = (BrokerSink::group(&id.ledger()), self.closing.0);
+        let group = BrokerSink::group(&id.ledger());
+        let offset = GroupOffset { offset: self.closing.0, note: name.attempt.0 };
         self.send(|| Request::AddOffsets(id.clone(), producer, group.clone())).await?;
         self.send(|| Request::CommitOffset(id.clone(), producer, group.clone(), offset)).await?;
         self.sink.broker.note_prepared(&name, id.clone(), producer, self.closing);

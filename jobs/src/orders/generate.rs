@@ -11,6 +11,7 @@ use clap::Args;
 
 use crate::order::{Order, PAID, Place};
 use crate::partitions::{MAX_PARTITIONS, Partitions};
+use tidegate::stdout;
 use tidegate_jobs::digits::grouped;
 use tidegate_jobs::output_folder::OutputError;
 use tidegate_jobs::random::SplitMix64;
@@ -53,7 +54,12 @@ pub(crate) struct GenerateArgs {
 /// [`OutputError`]; then no part has appeared, or the error says which file was in the way.
 pub(crate) fn generate(args: &GenerateArgs) -> Result<ExitCode, OutputError> {
     write_orders(args)?;
-    println!("{} orders in {} parts: {}", grouped(args.orders), args.partitions, args.out.display());
+    stdout::line(format_args!(
+        "{} orders in {} parts: {}",
+        grouped(args.orders),
+        args.partitions,
+        args.out.display()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

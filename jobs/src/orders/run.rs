@@ -11,6 +11,7 @@ use tidegate::{Backend, Mode, RunError, RunSettings, SettingsError, explain_job,
 use crate::address::servers::{MysqlAddress, MysqlMode};
 use crate::address::{SinkAddress, SourceAddress};
 use crate::job;
+use tidegate::stdout;
 use tidegate_jobs::digits::counted;
 
 /// The job's name: its checkpoint folder belongs to it.
@@ -144,7 +145,7 @@ impl RunArgs {
 /// [`RunError`].
 pub(crate) fn explain(args: &RunArgs) -> Result<(), RunError> {
     let explained = explain_job(NAME, &args.settings, |env| job::build(env, args).map(drop))?;
-    print!("{explained}");
+    stdout::text(explained);
     Ok(())
 }
 

@@ -10,5 +10,6 @@ mod repeated_output;
 mod scene;
 mod settings;
 mod signals;
+mod stdout;
 mod stopped;
 mod take_over;

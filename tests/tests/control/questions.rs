@@ -79,7 +79,8 @@ fn a_job_without_a_folder_answers_too_and_says_that_it_takes_no_checkpoints() {
     let none = scene.tidegate(&["checkpoint", "numbers"]);
     assert_eq!(none.status.code(), Some(1));
     assert!(stderr(&none).contains("--mode none"), "{}", stderr(&none));
-    scene.words(&["cancel"]);
+    let canceled = scene.words(&["cancel"]);
+    assert!(canceled.starts_with("numbers: canceled"), "{canceled}");
     assert_eq!(job.end().0.code(), Some(0));
 }
 

@@ -57,8 +57,14 @@ impl Scene {
         job
     }
 
+    pub(crate) fn tidegate_command(&self, args: &[&str]) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_tidegate-cli"));
+        command.args(args);
+        command
+    }
+
     pub(crate) fn tidegate(&self, args: &[&str]) -> Output {
-        self.command(env!("CARGO_BIN_EXE_tidegate-cli")).args(args).output().unwrap()
+        self.tidegate_command(args).output().unwrap()
     }
 
     /// A command that has to succeed, and its words.

@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use tidegate_engine::broker::{BrokerCode, Producer};
-use tidegate_engine::sim::broker::{Broker, BrokerSettings, Reply, Request, TransactionState};
+use tidegate_engine::sim::broker::{Broker, BrokerSettings, GroupOffset, Reply, Request, TransactionState};
 
 pub(super) const VERSIONS: [i16; 6] = [0, 1, 2, 3, 4, 5];
 pub(super) const DEFAULT_TIMEOUT_MS: u64 = 60_000;
 const TIMEOUT_MS_MAX: u64 = 900_000;
+
+/// An offset of a ledger in which no attempts are noted.
+fn noted(offset: u64) -> GroupOffset {
+    GroupOffset { offset, note: 0 }
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -192,7 +197,7 @@ impl Replay {
                 let (id, producer) = self.producer(&producer);
                 let expect = Codes::default();
                 self.expect_code(Request::AddOffsets(id.clone(), producer, group.clone()), &expect);
-                self.expect_code(Request::CommitOffset(id, producer, group, offset), &expect);
+                self.expect_code(Request::CommitOffset(id, producer, group, noted(offset)), &expect);
             }
             Step::End { producer, commit, version, id, epoch_plus, producer_id_plus, expect } => {
                 let (own, mut producer) = self.producer(&producer);
@@ -216,7 +221,8 @@ impl Replay {
             }
             Step::Offset { group, stable, code, expect } => {
                 let is = self.ask(Request::FetchOffset { group, require_stable: stable });
-                let expect = code.map_or(Reply::Offset(expect), |code| Reply::Code(BrokerCode(code)));
+                let expect =
+                    code.map_or(Reply::Offset(expect.map(noted)), |code| Reply::Code(BrokerCode(code)));
                 assert_eq!(is, expect);
             }
             Step::Read { partition, expect } => {

@@ -16,6 +16,11 @@ pub(crate) struct Run<'a> {
 impl Run<'_> {
     /// Runs the job, with a fault or to its end.
     pub(crate) fn output(&self, count: u64, fault: &str) -> Output {
+        self.output_with(count, fault, &[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn output_with(&self, count: u64, fault: &str, more: &[&str]) -> Output {
         let Self { topic, folder, parallelism, from } = self;
         Command::new(env!("CARGO_BIN_EXE_kafka-numbers-job"))
             .args(["run", "--json", "--checkpoints", "c", "--checkpoint-interval", "100ms"])
@@ -29,6 +34,7 @@ impl Run<'_> {
             ])
             .args(["--kafka", &topic.bootstrap, "--topic", &topic.name])
             .args(from.iter().flat_map(|from| ["--from", &from.name]))
+            .args(more)
             .current_dir(folder)
             .env("TIDEGATE_RUNTIME_DIR", folder.join("runtime"))
             .env("TIDEGATE_FAULT", fault)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kafka_protocol::messages::ApiKey;
 use tidegate::connectors::kafka::wire::WireClient;
-use tidegate::connectors::kafka::{KafkaSink, KafkaSource, StoppingOffsets};
+use tidegate::connectors::kafka::{BadRecord, KafkaSink, KafkaSource, StoppingOffsets};
 use tidegate::engine::api::{ClaimWatch, ConnectorContext};
 use tidegate::engine::clock::SystemClock;
 use tidegate::engine::io::{NoWake, TokioIo};
@@ -46,6 +46,7 @@ fn numbers_into(topic: &Topic, is_exact: bool) -> StreamEnvironment {
     let env = StreamEnvironment::new();
     let numbers = env.source("numbers", Datagen::new(|index| index).bounded(10));
     let sink = KafkaSink::<u64>::json(&topic.bootstrap, &topic.name);
+    let sink = sink.transaction_timeout(Duration::from_secs(40)).longest_outage(Duration::from_secs(5));
     let _ = if is_exact {
         numbers.sink("numbers_topic", sink)
     } else {
@@ -86,14 +87,15 @@ fn brokers_that_are_too_old_are_refused_at_submit_by_source_and_sinks() {
 #[test]
 fn a_right_that_is_missing_is_named_at_submit_with_the_rule_that_gives_it() {
     let authorizer = "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n\
-                      allow.everyone.if.no.acl.found=true";
+                      allow.everyone.if.no.acl.found=true\n\
+                      transaction.max.timeout.ms=45000";
     let broker = Service::own(ServiceKind::Kafka, "ksink-rights", &[("KAFKA_PROPS", authorizer)]).unwrap();
     let bootstrap = broker.bootstrap().unwrap();
     let rule = |args: &[&str]| {
         let command = ["tools.AclCommand", "--bootstrap-server", bootstrap, "--add", "--force"];
         broker.run("run", &[&command, args].concat()).unwrap();
     };
-    let [read_only, no_ids, no_groups, free] = [(); 4].map(|()| Topic::at(bootstrap, 1));
+    let [read_only, no_ids, no_groups, free, hidden, seen_only] = [(); 6].map(|()| Topic::at(bootstrap, 1));
     let prefixed = ["--resource-pattern-type", "prefixed", "--deny-principal", "User:ANONYMOUS"];
     rule(&["--allow-principal", "User:ANONYMOUS", "--operation", "Read", "--topic", &read_only.name]);
     let ids = format!("tidegate.{}.", no_ids.name);
@@ -101,7 +103,12 @@ fn a_right_that_is_missing_is_named_at_submit_with_the_rule_that_gives_it() {
     let groups = format!("tidegate-ledger.{}.", no_groups.name);
     rule(&[&["--operation", "Read", "--group", &groups], &prefixed[..]].concat());
 
-    let run = |topic: &Topic, is_exact| run_job(topic, numbers_into(topic, is_exact), 1, patient());
+    rule(&["--deny-principal", "User:ANONYMOUS", "--operation", "Describe", "--topic", &hidden.name]);
+    rule(&["--allow-principal", "User:ANONYMOUS", "--operation", "Describe", "--topic", &seen_only.name]);
+
+    let mut config = patient();
+    config.checkpoints.timeout_ms = 10_000;
+    let run = |topic: &Topic, is_exact| run_job(topic, numbers_into(topic, is_exact), 1, config.clone());
     let write = format!("--operation write --topic {}", read_only.name);
     for is_exact in [true, false] {
         refused(&run(&read_only, is_exact), &["write the topic", &write]);
@@ -110,11 +117,33 @@ fn a_right_that_is_missing_is_named_at_submit_with_the_rule_that_gives_it() {
     refused(&run(&no_ids, true), &["transactional id", &rule]);
     let rule = format!("--operation read --group {groups} --resource-pattern-type prefixed");
     refused(&run(&no_groups, true), &["consumer group", &rule]);
+    let rule = format!("--operation write --topic {}", hidden.name);
+    for is_exact in [true, false] {
+        refused(&run(&hidden, is_exact), &["see the topic", &rule]);
+    }
+    let read = |topic: &Topic, policy| {
+        let env = StreamEnvironment::new();
+        let source = KafkaSource::<u64>::json(bootstrap, &topic.name).on_bad_record(policy);
+        let _ =
+            env.source("numbers", source.bounded(StoppingOffsets::Latest)).sink("out", CollectSink::new());
+        run_job(topic, env, 1, config.clone())
+    };
+    for topic in [&hidden, &seen_only] {
+        let rule = format!("--operation read --topic {}", topic.name);
+        refused(&read(topic, BadRecord::Fail), &["do not let this client", "read the topic", &rule]);
+    }
+    for letters in [&hidden, &read_only] {
+        let rule = format!("--operation write --topic {}", letters.name);
+        let policy = BadRecord::DeadLetter(letters.name.clone());
+        refused(&read(&free, policy), &["do not let this client", &rule]);
+    }
     // Rights of transactions are none of a sink without them.
     for (topic, is_exact) in [(&no_ids, false), (&no_groups, false), (&free, true)] {
         run(topic, is_exact).unbroken();
         topic.expect(0..10);
     }
+    // A dead-letter topic that it may write into.
+    read(&free, BadRecord::DeadLetter(no_ids.name.clone())).unbroken();
 }
 
 fn context() -> ConnectorContext {
@@ -138,6 +167,18 @@ async fn a_topic_that_a_broker_does_not_know_yet_is_looked_for_again_before_the_
     let never = FakeBroker::start(KAFKA_2_8, usize::MAX, Vec::new());
     let Err(error) = opened(&never).await else { panic!("it has no topic") };
     assert!(!error.restartable && error.message.contains("has no topic numbers"), "{}", error.message);
+    assert_eq!(never.looks(), 4);
+}
+
+#[test]
+fn a_topic_that_a_broker_does_not_know_yet_is_looked_for_again_by_a_source() {
+    let never = FakeBroker::start(KAFKA_2_8, usize::MAX, Vec::new());
+    let address = never.address().to_string();
+    let topic = Topic { bootstrap: address.clone(), name: "numbers".to_owned(), partitions: 1 };
+    let env = StreamEnvironment::new();
+    let source = KafkaSource::<u64>::json(&address, "numbers").bounded(StoppingOffsets::Latest);
+    let _ = env.source("numbers", source).sink("out", CollectSink::new());
+    refused(&run_job(&topic, env, 1, patient()), &["numbers does not exist", &address]);
     assert_eq!(never.looks(), 4);
 }
 

@@ -64,6 +64,19 @@ fn dead_letters_are_kept_with_their_place_and_their_problem() {
 }
 
 #[test]
+fn a_dead_letter_that_its_topic_refuses_ends_the_job_once_with_the_remedy() {
+    let (topic, letters) = (Topic::new(1), Topic::new(1));
+    letters.set("max.message.bytes", "1000");
+    topic.write([Written { value: Some("x".repeat(5_000)), ..Written::default() }]);
+    let source = source(&topic, BadRecord::DeadLetter(letters.name.clone()));
+    let build =
+        move |env: &StreamEnvironment| drop(env.source("topic", source).sink("out", CollectSink::new()));
+    let text = LiveJob::start(build, 1, checkpoints_every(50), None).failure();
+    let remedy = format!("--topic {} --add-config max.message.bytes=", letters.name);
+    assert!(text.contains("dead-letter topic") && text.contains(&remedy), "{text}");
+}
+
+#[test]
 fn a_deserializer_that_panics_fails_the_job_with_its_words() {
     let topic = half_broken();
     let source = KafkaSource::<u64>::new(&topic.bootstrap, &topic.name, |record| {

@@ -8,7 +8,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::live_job::eventually;
-use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, AlterConfig, NewPartitions, NewTopic, ResourceSpecifier, TopicReplication,
+};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::message::OwnedHeaders;
@@ -127,6 +129,12 @@ impl Topic {
     pub(crate) fn delete(&self) {
         let gone = block_on(self.admin().delete_topics(&[&self.name], &options())).unwrap();
         gone.into_iter().for_each(|gone| drop(gone.unwrap()));
+    }
+
+    pub(crate) fn set(&self, name: &str, value: &str) {
+        let topic = AlterConfig::new(ResourceSpecifier::Topic(&self.name)).set(name, value);
+        let set = block_on(self.admin().alter_configs([&topic], &options())).unwrap();
+        set.into_iter().for_each(|set| drop(set.unwrap()));
     }
 
     pub(crate) fn grow(&self, partitions: usize) {

@@ -1,20 +1,33 @@
 //! How long the rows of the ledger stay.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use object_store::path::Path;
+use tidegate::connectors::mysql::Xid;
 use tidegate::engine::api::{ClaimWatch, TwoPhaseSink};
 use tidegate::engine::checkpoint::commit_log::{
     ClaimBase, ClaimOutcome, EntryBody, LogClient, LogEntry, LogError, NonceSource, Settled,
 };
 use tidegate::engine::checkpoint::manifest::Manifest;
+use tidegate::engine::clock::{Clock, ManualClock, SystemClock};
 use tidegate::engine::element::CheckpointKind;
 use tidegate::engine::ids::{CheckpointId, EntryNumber, JobName, Lineage};
 use tidegate::engine::operator::CommitOutcome;
 use tidegate::state::CheckpointStorage;
+use tidegate::state::storage::{FaultAction, FaultyStore, StoreFaults, StoreOp};
 
 use super::scene::{Scene, on_both, settle};
 
 /// A log whose newest checkpoints, which a start could restore, know the scene's sink to be committed up to these.
 async fn log_that_knows(scene: &Scene, committed: &[u64]) -> ClaimWatch {
-    let (storage, io) = (CheckpointStorage::open("memory://").unwrap(), scene.io.clone());
+    log_in(scene, CheckpointStorage::open("memory://").unwrap(), committed).await
+}
+
+async fn log_in(scene: &Scene, storage: CheckpointStorage, committed: &[u64]) -> ClaimWatch {
+    let io = scene.io.clone();
     let mut nonces = NonceSource::new(1);
     let log = LogClient::open(storage, io, JobName::from("orders"), &mut nonces).await.unwrap();
     let claimed = log.claim_checked::<LogError>(ClaimBase::Latest, &mut nonces, |_| Ok(())).await.unwrap();
@@ -119,5 +132,78 @@ fn a_log_without_a_checkpoint_that_knows_of_the_sink_keeps_every_row() {
             assert_eq!(settle(&scene, &mut committer, &item).await, CommitOutcome::Committed);
         }
         assert_eq!(closed_by(&scene).await, [1, 2]);
+    });
+}
+
+/// An old row, as an earlier attempt has left it.
+async fn old_row(scene: &Scene, opened_after: u64) {
+    let xid = Xid::of(&scene.name(opened_after, 1));
+    let (gtrid, bqual) = (String::from_utf8_lossy(&xid.gtrid), String::from_utf8_lossy(&xid.bqual));
+    let closed_by = opened_after + 1;
+    scene
+        .sql(&format!(
+            "INSERT INTO tidegate_ledger VALUES ('{gtrid}', '{bqual}', 't', {closed_by}, 1, 0, NULL)"
+        ))
+        .await;
+}
+
+/// Where each branch is committed in its own session, nobody asks the committer's.
+#[test]
+fn pruning_goes_on_after_the_server_has_closed_the_committers_connection() {
+    on_both(async |scene| {
+        scene.table().await;
+        let (sink, clock) = (scene.sink("t"), ManualClock::shared());
+        clock.advance(Duration::from_millis(SystemClock::new().wall_ms().unsigned_abs()));
+        let mut context = scene.context(scene.name(2_000, 2));
+        context.connector.clock = clock.clone();
+        context.connector.claim = log_that_knows(&scene, &[1_000]).await;
+        let mut committer = sink.open_committer(context).await.unwrap();
+        for (round, after) in [2_000, 2_001].into_iter().enumerate() {
+            old_row(&scene, round as u64).await;
+            scene.end_others().await;
+            let mut writer = sink.open_writer(scene.context(scene.name(after, 2))).await.unwrap();
+            let item = scene.prepare(&mut writer, &scene.name(after, 2), &[(after, 1)]).await;
+            drop(writer);
+            assert_eq!(settle(&scene, &mut committer, &item).await, CommitOutcome::Committed);
+            assert!(
+                !closed_by(&scene).await.contains(&(round as u64 + 1)),
+                "round {round}: the old row is gone"
+            );
+            clock.advance(Duration::from_secs(601));
+        }
+    });
+}
+
+/// Does not answer any more, once it is told so.
+#[derive(Debug, Default)]
+struct Hangs(AtomicBool);
+
+impl StoreFaults for Hangs {
+    fn before(&self, _: StoreOp, _: &Path) -> BoxFuture<'static, FaultAction> {
+        match self.0.load(Ordering::Relaxed) {
+            true => Box::pin(std::future::pending()),
+            false => Box::pin(std::future::ready(FaultAction::Proceed)),
+        }
+    }
+}
+
+#[test]
+fn a_commit_is_answered_although_the_commit_log_that_pruning_asks_hangs() {
+    on_both(async |scene| {
+        scene.table().await;
+        let (sink, hangs) = (scene.sink("t"), Arc::new(Hangs::default()));
+        let store = CheckpointStorage::open("memory://").unwrap().object_store().clone();
+        let store = FaultyStore::new(store, Arc::clone(&hangs) as Arc<dyn StoreFaults>);
+        let storage = CheckpointStorage::over(Arc::new(store), "memory://");
+        let mut context = scene.context(scene.name(2_000, 2));
+        context.connector.claim = log_in(&scene, storage, &[1_000]).await;
+        let mut committer = sink.open_committer(context).await.unwrap();
+        hangs.0.store(true, Ordering::Relaxed);
+        let mut writer = sink.open_writer(scene.context(scene.name(2_000, 2))).await.unwrap();
+        let item = scene.prepare(&mut writer, &scene.name(2_000, 2), &[(1, 1)]).await;
+        drop(writer);
+        let clock = SystemClock::new();
+        assert_eq!(settle(&scene, &mut committer, &item).await, CommitOutcome::Committed);
+        assert!(clock.now() < Duration::from_secs(6), "{:?}", clock.now());
     });
 }

@@ -1,7 +1,7 @@
 //! What an operator sees of transactions that are left over, and decides about them by hand.
 
 use tidegate::connectors::mysql::{
-    Connection, HandDecision, LeftOver, LeftOverKind, left_overs, settle_by_hand,
+    Connection, HandDecision, HandOutcome, LeftOver, LeftOverKind, left_overs, settle_by_hand,
 };
 use tidegate::engine::api::{Committer, Prepared, TwoPhaseSink, TwoPhaseWriter};
 use tidegate::engine::clock::{Clock, SystemClock};
@@ -97,6 +97,97 @@ fn a_left_staging_table_is_shown_and_thrown_away_by_hand_and_its_job_learns_it()
     });
 }
 
+/// What a start prepares, under this name.
+async fn prepare_trial(start: &mut Connection, bqual: &str, ms: i64) {
+    let xid = format!("'tidegate-trial','{bqual}',{}", tidegate::connectors::mysql::FORMAT_ID);
+    let row =
+        format!("INSERT INTO tidegate_ledger VALUES ('tidegate-trial', '{bqual}', 't', 0, 0, {ms}, NULL)");
+    for sql in [&format!("XA START {xid}"), &row, &format!("XA END {xid}"), &format!("XA PREPARE {xid}")] {
+        start.run("trying", sql).await.unwrap();
+    }
+}
+
+/// Numbers of sessions begin anew with a server.
+#[test]
+fn a_trial_whose_session_number_another_session_has_now_is_swept_or_rolled_back_and_that_session_lives() {
+    on_both(async |scene| {
+        scene.table().await;
+        drop(scene.committer(&scene.sink("t"), 1).await);
+        let mut other = scene.connect().await;
+        let old_ms = SystemClock::new().wall_ms() - 120_000;
+        let mut trials = Vec::new();
+        for ms in [old_ms, old_ms + 1] {
+            let bqual = format!("{}.{ms}", other.id());
+            let mut start = scene.connect().await;
+            prepare_trial(&mut start, &bqual, ms).await;
+            start.close().await;
+            trials.push(format!("tidegate-trial/{bqual}"));
+        }
+        scene.io.sleep(std::time::Duration::from_millis(300)).await;
+        let mut hand = scene.connect().await;
+        let find = async |hand: &mut Connection| {
+            let mut seen = left_overs(hand).await.unwrap();
+            seen.retain(|left| trials.contains(&left.xid.to_string()));
+            seen
+        };
+        // A start of another test may have swept them already.
+        if let Some(trial) = find(&mut hand).await.first() {
+            assert_eq!(trial.writer_session, None);
+            settle_by_hand(&mut hand, trial, HandDecision::RollBack, true, old_ms + 120_000).await.unwrap();
+        }
+        scene.sink("t").preflight(scene.preflight(1)).await.unwrap();
+        assert_eq!(find(&mut hand).await, []);
+        other.run("looking whether it lives", "DO 0").await.unwrap();
+    });
+}
+
+#[test]
+fn a_branch_that_its_job_has_settled_meanwhile_is_gone_and_no_failure() {
+    on_both(async |scene| {
+        scene.table().await;
+        let item = scene.prepared(0, &[(1, 1)]).await;
+        let mut hand = scene.connect().await;
+        let mut seen = left_overs(&mut hand).await.unwrap();
+        seen.retain(|left| is_of(left, &scene));
+        let mut committer = scene.committer(&scene.sink("t"), 2).await;
+        assert_eq!(settle(&scene, &mut committer, &item).await, CommitOutcome::Committed);
+        for decision in [HandDecision::Commit, HandDecision::RollBack] {
+            let settled = settle_by_hand(&mut hand, &seen[0], decision, false, 5).await.unwrap();
+            assert_eq!(settled, HandOutcome::Gone);
+        }
+        assert_eq!(scene.rows("t").await, [(1, 1)]);
+    });
+}
+
+/// On a server that ties branches, the writer is at work on the next one in another session.
+#[test]
+fn a_forced_branch_that_nobody_holds_is_settled_and_its_writer_goes_on() {
+    on_both(async |scene| {
+        scene.table().await;
+        let sink = scene.sink("t");
+        let mut writer = scene.writer(&sink, 1).await;
+        let first = scene.prepare(&mut writer, &scene.name(0, 1), &[(1, 1)]).await;
+        let mut hand = scene.connect().await;
+        let mut seen = left_overs(&mut hand).await.unwrap();
+        seen.retain(|left| is_of(left, &scene));
+        writer.write(&scene.name(1, 1), Batch::of(vec![(2, 2); 1_000])).await.unwrap();
+        if hand.ties_branches() {
+            hand.kill(seen[0].writer_session.unwrap()).await.unwrap();
+            scene.io.sleep(std::time::Duration::from_millis(500)).await;
+        }
+        let settled = settle_by_hand(&mut hand, &seen[0], HandDecision::Commit, true, 5).await.unwrap();
+        assert_eq!(settled, HandOutcome::Settled);
+        writer.write(&scene.name(1, 1), Batch::of(vec![(3, 3); 1_000])).await.unwrap();
+        writer.closing(CheckpointId(2));
+        let second = writer.prepare().await.unwrap().unwrap();
+        let second = Prepared { name: scene.name(1, 1), closed_by: CheckpointId(2), committable: second };
+        let mut committer = sink.open_committer(scene.context(scene.name(0, 1))).await.unwrap();
+        assert_eq!(settle(&scene, &mut committer, &first).await, CommitOutcome::AlreadyCommitted);
+        assert_eq!(settle(&scene, &mut committer, &second).await, CommitOutcome::Committed);
+        assert_eq!(scene.rows("t").await.len(), 2_001);
+    });
+}
+
 #[test]
 fn a_trial_branch_that_a_dead_start_has_left_is_shown_and_rolled_back() {
     on_both(async |scene| {
@@ -107,13 +198,7 @@ fn a_trial_branch_that_a_dead_start_has_left_is_shown_and_rolled_back() {
         // The present time: a start beside this one would sweep an older branch.
         let (session, now_ms) = (start.id(), SystemClock::new().wall_ms());
         let (gtrid, bqual) = ("tidegate-trial", format!("{session}.{now_ms}"));
-        let xid = format!("'{gtrid}','{bqual}',{}", tidegate::connectors::mysql::FORMAT_ID);
-        let row =
-            format!("INSERT INTO tidegate_ledger VALUES ('{gtrid}', '{bqual}', 't', 0, 0, {now_ms}, NULL)");
-        for sql in [&format!("XA START {xid}"), &row, &format!("XA END {xid}"), &format!("XA PREPARE {xid}")]
-        {
-            start.run("trying", sql).await.unwrap();
-        }
+        prepare_trial(&mut start, &bqual, now_ms).await;
         drop(start);
         drop(writer);
         scene.alone().await;
@@ -124,7 +209,10 @@ fn a_trial_branch_that_a_dead_start_has_left_is_shown_and_rolled_back() {
         assert_eq!((trial.since_ms, trial.writer_session), (Some(now_ms), None));
         let refused = settle_by_hand(&mut hand, trial, HandDecision::Commit, false, 5).await.unwrap_err();
         assert!(refused.to_string().contains("holds no rows"), "{refused}");
-        settle_by_hand(&mut hand, trial, HandDecision::RollBack, false, 5).await.unwrap();
+        let decision = HandDecision::RollBack;
+        let refused = settle_by_hand(&mut hand, trial, decision, false, now_ms + 59_000).await.unwrap_err();
+        assert!(refused.to_string().contains("younger than a minute"), "{refused}");
+        settle_by_hand(&mut hand, trial, decision, false, now_ms + 60_000).await.unwrap();
         assert!(!left_overs(&mut hand).await.unwrap().contains(trial));
         assert_eq!(scene.ask::<(u64,)>("SELECT COUNT(*) FROM tidegate_ledger").await, [(0,)]);
     });

@@ -20,6 +20,7 @@ mod room;
 mod row_locks;
 mod scene;
 mod sessions;
+mod set_up;
 mod staging;
 mod tied;
 mod unfinished;

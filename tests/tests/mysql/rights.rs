@@ -99,6 +99,27 @@ fn a_missing_right_is_told_at_submit_with_its_name() {
     });
 }
 
+/// Rights on the tables that are there, and none on those to come.
+#[test]
+fn a_missing_right_on_staging_tables_is_told_at_submit_also_where_rights_are_granted_table_by_table() {
+    on_both(async |scene| {
+        scene.table().await;
+        drop(scene.committer(&scene.sink("t"), 1).await);
+        let user = User::new(&scene, 0, "CREATE, DROP", true);
+        for table in ["t", "tidegate_ledger"] {
+            let (name, database) = (&user.name, scene.url.database());
+            as_root(
+                &scene,
+                &format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.{table} TO '{name}'@'%'"),
+            );
+        }
+        let said = looked_at(&scene, &user.url(), "staging").await.unwrap_err();
+        for word in ["the rights on staging tables", "INSERT", "a right is missing"] {
+            assert!(said.contains(word), "\"{word}\" is not in: {said}");
+        }
+    });
+}
+
 #[test]
 fn a_mysql_user_who_may_not_list_branches_is_told_what_to_grant_and_prepares_none() {
     on_both(async |scene| {

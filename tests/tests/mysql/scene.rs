@@ -245,6 +245,17 @@ impl Scene {
         panic!("sessions are left in {}", self.url);
     }
 
+    /// Ends every other session in this database, as a server does that has not heard of them for long.
+    pub(crate) async fn end_others(&self) {
+        let sql =
+            "SELECT ID FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND ID <> CONNECTION_ID()";
+        let mut connection = self.connect().await;
+        for row in connection.rows("looking", sql, Vec::new()).await.unwrap() {
+            connection.kill(mysql_async::from_row::<(u64,)>(row).0).await.unwrap();
+        }
+        connection.close().await;
+    }
+
     /// A prepared branch whose writer is gone.
     pub(crate) async fn prepared(&self, after: u64, rows: &[Pair]) -> Prepared<XaBranch> {
         let mut writer: XaWriter<Pair> = self.writer(&self.sink("t"), 1).await;

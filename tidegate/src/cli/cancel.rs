@@ -4,11 +4,14 @@
 
 use std::process::ExitCode;
 
+use serde_json::Value;
+
 use super::list::unexpected;
 use super::{CliError, target};
 use crate::control::client;
 use crate::control::protocol::{Answer, Ask};
 use crate::control::report::EndReport;
+use crate::stdout;
 
 /// Arguments of `tidegate cancel`.
 #[derive(Debug, clap::Args)]
@@ -22,13 +25,13 @@ pub(super) struct CancelArgs {
 
 /// Exit status 0 when the job has been canceled, or had finished by itself.
 pub(super) fn run(args: &CancelArgs) -> Result<ExitCode, CliError> {
-    let address = target::resolve(args.job.as_deref())?;
+    let (address, unnamed) = target::resolve_or_name(args.job.as_deref())?;
     match client::ask(&address, Ask::Cancel)? {
         Answer::Ended { end } => {
             if args.json {
-                println!("{}", serde_json::to_string(&end).expect("strings"));
+                stdout::line(as_json(unnamed.as_deref(), &end));
             } else {
-                println!("{}", words(&end));
+                stdout::line(in_words(unnamed.as_deref(), &end));
             }
             Ok(match end {
                 EndReport::Finished | EndReport::Canceled { .. } => ExitCode::SUCCESS,
@@ -38,6 +41,22 @@ pub(super) fn run(args: &CancelArgs) -> Result<ExitCode, CliError> {
         Answer::Refused { reason } => Err(CliError::Refused { reason }),
         other => Err(unexpected(&other)),
     }
+}
+
+/// Whoever did not name the job learns which one it was.
+fn in_words(unnamed: Option<&str>, end: &EndReport) -> String {
+    match unnamed {
+        Some(job) => format!("{job}: {}", words(end)),
+        None => words(end),
+    }
+}
+
+fn as_json(unnamed: Option<&str>, end: &EndReport) -> Value {
+    let mut json = serde_json::to_value(end).expect("strings");
+    if let (Some(job), Some(fields)) = (unnamed, json.as_object_mut()) {
+        fields.insert("job".to_owned(), job.into());
+    }
+    json
 }
 
 /// How a job ended, in words.
@@ -59,6 +78,16 @@ pub(super) fn words(end: &EndReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_job_that_was_not_named_is_named_by_the_answer() {
+        let end = EndReport::Canceled { settled: true };
+        assert!(in_words(Some("totals"), &end).starts_with("totals: canceled"));
+        assert_eq!(in_words(None, &end), words(&end));
+        let json = as_json(Some("totals"), &end);
+        assert_eq!((&json["job"], &json["outcome"]), (&Value::from("totals"), &Value::from("canceled")));
+        assert_eq!(as_json(None, &end).get("job"), None);
+    }
 
     #[test]
     fn a_job_that_had_not_begun_is_not_said_to_have_committed_anything() {

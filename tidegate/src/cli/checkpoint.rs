@@ -13,6 +13,7 @@ use super::list::unexpected;
 use super::{CliError, cancel, target};
 use crate::control::client;
 use crate::control::protocol::{Answer, Ask};
+use crate::stdout;
 
 /// Arguments of `tidegate checkpoint`.
 #[derive(Debug, clap::Args)]
@@ -61,9 +62,9 @@ fn trigger(args: &TriggerArgs) -> Result<ExitCode, CliError> {
     match client::ask(&address, Ask::TriggerCheckpoint)? {
         Answer::Checkpoint { checkpoint } => {
             if args.json {
-                println!("{}", serde_json::to_string_pretty(&checkpoint).expect("numbers and strings"));
+                stdout::line(serde_json::to_string_pretty(&checkpoint).expect("numbers and strings"));
             } else {
-                print!("{}", with_subtasks(&checkpoint));
+                stdout::text(with_subtasks(&checkpoint));
             }
             Ok(if checkpoint.complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }

@@ -14,6 +14,7 @@ use super::{CliError, target};
 use crate::control::client;
 use crate::control::protocol::{Answer, Ask};
 use crate::control::{CheckpointReport, SubtaskReport};
+use crate::stdout;
 
 /// Arguments of `tidegate checkpoints`.
 #[derive(Debug, clap::Args)]
@@ -80,13 +81,13 @@ pub(super) fn run(args: &CheckpointsArgs) -> Result<ExitCode, CliError> {
     }
     sort(&mut checkpoints, args.sort);
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&checkpoints).expect("numbers and strings"));
+        stdout::line(serde_json::to_string_pretty(&checkpoints).expect("numbers and strings"));
     } else if checkpoints.is_empty() {
-        println!("no checkpoint has ended yet");
+        stdout::line("no checkpoint has ended yet");
     } else if args.subtasks.is_some() {
-        checkpoints.iter().for_each(|checkpoint| print!("{}", with_subtasks(checkpoint)));
+        checkpoints.iter().for_each(|checkpoint| stdout::text(with_subtasks(checkpoint)));
     } else {
-        print!("{}", shown(&checkpoints));
+        stdout::text(shown(&checkpoints));
     }
     Ok(ExitCode::SUCCESS)
 }

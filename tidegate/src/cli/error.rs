@@ -178,6 +178,8 @@ impl CliError {
                 | StorageError::MalformedUrl { .. }
                 | StorageError::FeatureMissing { .. },
             ) => 2,
+            #[cfg(feature = "rdkafka")]
+            Self::NoSuchTransaction { .. } => 2,
             #[cfg(feature = "mysql")]
             Self::NoSuchBranch { .. } | Self::NothingOfJob { .. } | Self::OtherDatabase { .. } => 2,
             _ => 1,

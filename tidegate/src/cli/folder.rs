@@ -21,6 +21,7 @@ use crate::engine::checkpoint::fsck::{Checked, CheckpointFolder, Finding};
 use crate::engine::clock::SystemClock;
 use crate::settings::local_folder;
 use crate::state::CheckpointStorage;
+use crate::stdout;
 
 /// Arguments of `tidegate checkpoint list` and `verify`.
 #[derive(Debug, clap::Args)]
@@ -101,11 +102,11 @@ pub(super) fn list(args: &FolderArgs) -> Result<ExitCode, CliError> {
         let log_id = folder.owner.as_ref().map(|(_, log_id)| log_id.to_string());
         let json =
             serde_json::json!({ "url": args.url, "job": job_of(&folder), "log_id": log_id, "entries": rows });
-        println!("{}", serde_json::to_string_pretty(&json).expect("numbers and strings"));
+        stdout::line(serde_json::to_string_pretty(&json).expect("numbers and strings"));
         return Ok(status(damaged));
     }
     let job = job_of(&folder).map_or_else(|| "nobody knows whose".to_owned(), |job| format!("job \"{job}\""));
-    println!("{} · {job} · {}", args.url, counted_entries(rows.len()));
+    stdout::line(format_args!("{} · {job} · {}", args.url, counted_entries(rows.len())));
     let columns = [
         Column::Right("entry"),
         Column::Left("kind"),
@@ -139,7 +140,7 @@ pub(super) fn list(args: &FolderArgs) -> Result<ExitCode, CliError> {
             ]
         })
         .collect();
-    print!("{}", table(columns, &cells));
+    stdout::text(table(columns, &cells));
     Ok(status(damaged))
 }
 
@@ -171,23 +172,23 @@ struct Report<'a> {
 impl Report<'_> {
     fn print(&self, json: bool) {
         if json {
-            println!("{}", serde_json::to_string_pretty(self).expect("numbers and strings"));
+            stdout::line(serde_json::to_string_pretty(self).expect("numbers and strings"));
             return;
         }
         let job = self.job.as_deref().map_or_else(String::new, |job| format!(" of job \"{job}\""));
         let checkpoints = counted(self.checkpoints.len() as u64, "checkpoint");
         let (files, read) = (counted(self.files, "file"), bytes(self.bytes));
-        println!("{}{job}: {checkpoints}, {files} read, {read}", self.url);
+        stdout::line(format_args!("{}{job}: {checkpoints}, {files} read, {read}", self.url));
         for finding in self.findings {
             let gone = finding.path().is_some_and(|path| self.deleted.iter().any(|deleted| deleted == path));
-            println!("  {finding}{}", if gone { " (deleted)" } else { "" });
+            stdout::line(format_args!("  {finding}{}", if gone { " (deleted)" } else { "" }));
         }
         for path in &self.foreign {
-            println!("  {path}: not Tidegate's; left alone");
+            stdout::line(format_args!("  {path}: not Tidegate's; left alone"));
         }
         match self.findings.len() {
-            0 => println!("clean"),
-            found => println!("{}{}", counted(found as u64, "finding"), self.rest()),
+            0 => stdout::line("clean"),
+            found => stdout::line(format_args!("{}{}", counted(found as u64, "finding"), self.rest())),
         }
     }
 

@@ -14,6 +14,7 @@ use crate::control::process::Asked;
 use crate::control::protocol::{Answer, Ask};
 use crate::control::registry::{self, Listed};
 use crate::control::{self, ControlAddress, JobReport};
+use crate::stdout;
 
 /// Arguments of `tidegate list`.
 #[derive(Debug, clap::Args)]
@@ -29,11 +30,11 @@ pub(super) struct ListArgs {
 pub(super) fn run(args: &ListArgs) -> Result<ExitCode, CliError> {
     let reports = if args.jobs.is_empty() { everybody()? } else { named(&args.jobs)? };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&reports).expect("numbers and strings"));
+        stdout::line(serde_json::to_string_pretty(&reports).expect("numbers and strings"));
     } else if reports.is_empty() {
-        println!("no job runs on this machine, as far as this user started it");
+        stdout::line("no job runs on this machine, as far as this user started it");
     } else {
-        print!("{}", shown(&reports));
+        stdout::text(shown(&reports));
     }
     Ok(ExitCode::SUCCESS)
 }

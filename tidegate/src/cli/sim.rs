@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::engine::clock::SystemClock;
 use crate::engine::sim::{Campaign, SimFailure, SimOptions, Simulation, shrink};
+use crate::stdout;
 
 /// Seeds of a run that names neither a number nor a time.
 const SEEDS_DEFAULT: u64 = 300;
@@ -40,8 +41,8 @@ pub(crate) fn run(args: &SimArgs) -> ExitCode {
 fn run_one(seed: u64) -> ExitCode {
     match Simulation::run_with(seed, &SimOptions::default()) {
         Ok((report, timeline)) => {
-            println!("{timeline}");
-            println!(
+            stdout::line(timeline);
+            stdout::line(format_args!(
                 "seed {seed} is clean: {} records, {} checkpoints, {} failed, {} processes, {} killed, {} paused, {} steps",
                 report.records,
                 report.completed,
@@ -50,8 +51,8 @@ fn run_one(seed: u64) -> ExitCode {
                 report.crashes,
                 report.pauses,
                 report.steps
-            );
-            print!("{}", report.coverage);
+            ));
+            stdout::text(report.coverage);
             ExitCode::SUCCESS
         }
         Err(failure) => {
@@ -81,11 +82,14 @@ fn run_many(args: &SimArgs) -> ExitCode {
     }
     let spent = clock.now().saturating_sub(since).as_secs_f64();
     let run = campaign.clean + campaign.failures.len() as u64;
-    print!("{campaign}");
-    println!("{run} seeds in {spent:.1} s: {:.1} seeds per second", run as f64 / spent.max(0.001));
+    stdout::text(&campaign);
+    stdout::line(format_args!(
+        "{run} seeds in {spent:.1} s: {:.1} seeds per second",
+        run as f64 / spent.max(0.001)
+    ));
     let missing = campaign.coverage.missing();
     if run >= SEEDS_FOR_COVERAGE && !missing.is_empty() {
-        println!("not come upon:\n  {}", missing.join("\n  "));
+        stdout::line(format_args!("not come upon:\n  {}", missing.join("\n  ")));
     }
     match campaign.failures.first() {
         None => ExitCode::SUCCESS,
@@ -100,8 +104,8 @@ fn run_many(args: &SimArgs) -> ExitCode {
 fn show_failure(failure: &SimFailure) {
     let seed = failure.seed;
     let (options, smaller) = shrink(seed).unwrap_or_else(|| (SimOptions::default(), failure.clone()));
-    println!("{}", smaller.timeline);
-    println!("{smaller}");
-    println!("  as small as this: {options:?}");
-    println!("  again: tidegate sim --seed {seed}");
+    stdout::line(&smaller.timeline);
+    stdout::line(&smaller);
+    stdout::line(format_args!("  as small as this: {options:?}"));
+    stdout::line(format_args!("  again: tidegate sim --seed {seed}"));
 }

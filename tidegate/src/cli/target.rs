@@ -11,15 +11,26 @@ use crate::settings::local_folder;
 
 /// Where the job that is meant answers.
 pub(super) fn resolve(job: Option<&str>) -> Result<ControlAddress, CliError> {
-    let listed = || registry::listed().map_err(CliError::Registry);
-    let Some(word) = job else { return only_one(listed()?) };
+    resolve_or_name(job).map(|(address, _)| address)
+}
+
+/// The same, with the name of a job that was not named.
+pub(super) fn resolve_or_name(job: Option<&str>) -> Result<(ControlAddress, Option<String>), CliError> {
+    match job {
+        None => only_one(registry::listed().map_err(CliError::Registry)?)
+            .map(|(address, name)| (address, Some(name))),
+        Some(word) => named(word).map(|address| (address, None)),
+    }
+}
+
+fn named(word: &str) -> Result<ControlAddress, CliError> {
     if let Ok(address) = word.parse() {
         return Ok(address);
     }
     if let Some(folder) = folder(word) {
         return Ok(folder);
     }
-    by_name(word, listed()?)
+    by_name(word, registry::listed().map_err(CliError::Registry)?)
 }
 
 /// A folder that is there, as a path or `file://`.
@@ -29,9 +40,9 @@ fn folder(word: &str) -> Option<ControlAddress> {
     named.then(|| folder_socket::address_of(&folder))
 }
 
-fn only_one(listed: Vec<Listed>) -> Result<ControlAddress, CliError> {
+fn only_one(listed: Vec<Listed>) -> Result<(ControlAddress, String), CliError> {
     match &listed[..] {
-        [job] => address(job),
+        [job] => address(job).map(|address| (address, job.job.clone())),
         _ => Err(CliError::WhichJob { running: listed.iter().map(shown).collect() }),
     }
 }
@@ -72,7 +83,8 @@ mod tests {
 
     #[test]
     fn the_only_job_needs_no_name_and_several_do() {
-        assert_eq!(only_one(listed(&[("a", 5)])).unwrap().to_string(), "127.0.0.1:5");
+        let (address, name) = only_one(listed(&[("a", 5)])).unwrap();
+        assert_eq!((address.to_string().as_str(), name.as_str()), ("127.0.0.1:5", "a"));
         let several = only_one(listed(&[("a", 5), ("b", 6)])).unwrap_err().to_string();
         assert!(several.contains("a (at 127.0.0.1:5), b (at 127.0.0.1:6)"), "{several}");
         assert!(only_one(Vec::new()).unwrap_err().to_string().contains("no job runs"));

@@ -13,6 +13,7 @@ use super::folder::Place;
 use super::txn_broker::{self, BrokerVerb};
 use crate::engine::checkpoint::commit_log::{Forgotten, LogClient, NonceSource};
 use crate::engine::io::TokioIo;
+use crate::stdout;
 
 /// Arguments of `tidegate txn`.
 #[derive(Debug, clap::Args)]
@@ -65,9 +66,9 @@ fn forget(args: &ForgetArgs) -> Result<ExitCode, CliError> {
         Ok::<_, CliError>(log.forget(&args.transaction, &mut nonces).await?)
     })?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&as_json(&forgotten)).expect("numbers and strings"));
+        stdout::line(serde_json::to_string_pretty(&as_json(&forgotten)).expect("numbers and strings"));
     } else {
-        println!("{}", in_words(&forgotten));
+        stdout::line(in_words(&forgotten));
     }
     Ok(ExitCode::SUCCESS)
 }

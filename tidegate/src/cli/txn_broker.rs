@@ -13,6 +13,7 @@ use tidegate_engine::io::TokioIo;
 use super::CliError;
 use super::shown::span_us;
 use super::table::{Column, table};
+use crate::stdout;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum BrokerVerb {
@@ -121,7 +122,7 @@ async fn known(admin: &mut TransactionAdmin, id: &str) -> Result<(), CliError> {
 }
 
 fn told(done: bool, id: &str, verb: &str, json: bool) -> ExitCode {
-    println!("{}", answer(done, id, verb, json));
+    stdout::line(answer(done, id, verb, json));
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -137,11 +138,11 @@ fn answer(done: bool, id: &str, verb: &str, json: bool) -> String {
 
 fn show(rows: Vec<Row>, json: bool) {
     if json {
-        println!("{}", serde_json::to_string_pretty(&rows).expect("numbers and strings"));
+        stdout::line(serde_json::to_string_pretty(&rows).expect("numbers and strings"));
     } else if rows.is_empty() {
-        println!("no transaction of a Tidegate job is open");
+        stdout::line("no transaction of a Tidegate job is open");
     } else {
-        print!("{}", shown(&rows));
+        stdout::text(shown(&rows));
     }
 }
 

@@ -12,11 +12,12 @@ use super::CliError;
 use super::shown::{counted, moment, number, span_us};
 use super::table::{Column, table};
 use crate::connectors::mysql::{
-    Connection, HandDecision, LeftOver, LeftOverKind, MysqlError, MysqlUrl, SessionLimits, left_overs,
-    settle_by_hand,
+    Connection, HandDecision, HandOutcome, LeftOver, LeftOverKind, MysqlError, MysqlUrl, SessionLimits,
+    left_overs, settle_by_hand,
 };
 use crate::engine::clock::{Clock, SystemClock};
 use crate::engine::io::TokioIo;
+use crate::stdout;
 
 /// A statement of this tool waits at most so long.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -70,7 +71,8 @@ struct SettleArgs {
     /// Yes, all of them; or, with --xid, also a branch that writes into another database, whose ledger then does not learn of it.
     #[arg(long)]
     yes: bool,
-    /// Also a branch whose job is at work. Where the server ties it to a session, that session is ended first.
+    /// Also a branch whose job is at work, or a start's trial that is younger than a minute. Where the server ties it to a session that still
+    /// holds it, that session is ended first.
     #[arg(long)]
     force: bool,
 }
@@ -99,15 +101,15 @@ fn list(runtime: &Runtime, args: &ListArgs) -> Result<ExitCode, CliError> {
     let now_ms = SystemClock::new().wall_ms();
     if args.json {
         let rows: Vec<_> = found.iter().map(as_json).collect();
-        println!("{}", serde_json::to_string_pretty(&rows).expect("numbers and strings"));
+        stdout::line(serde_json::to_string_pretty(&rows).expect("numbers and strings"));
     } else if let (true, Some(job)) = (found.is_empty(), &args.job) {
-        println!("nothing is left of a job {job:?}");
+        stdout::line(format_args!("nothing is left of a job {job:?}"));
     } else if found.is_empty() {
-        println!(
-            "nothing is left: no prepared branch of a Tidegate job on this server, and no staging table in this database"
+        stdout::line(
+            "nothing is left: no prepared branch of a Tidegate job on this server, and no staging table in this database",
         );
     } else {
-        print!("{}", shown(&found, now_ms));
+        stdout::text(shown(&found, now_ms));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -123,7 +125,12 @@ fn settle(runtime: &Runtime, args: &SettleArgs, decision: HandDecision) -> Resul
             let settled = settle_by_hand(&mut connection, left, decision, args.force, clock.wall_ms()).await;
             rows.push(settled_as_json(left, decision, &settled));
             match settled {
-                Ok(()) => done.push(&left.kind),
+                Ok(HandOutcome::Settled) => done.push(&left.kind),
+                Ok(HandOutcome::Gone) => {
+                    // Of all, those that are left: with the others nothing had to be done.
+                    failed += u32::from(!args.all);
+                    eprintln!("{}: settled meanwhile, by its job or somebody else", left.xid);
+                }
                 Err(error) => {
                     failed += 1;
                     eprintln!("{}: {}", left.xid, crate::error::error_text(&error));
@@ -131,9 +138,9 @@ fn settle(runtime: &Runtime, args: &SettleArgs, decision: HandDecision) -> Resul
             }
         }
         if args.json {
-            println!("{}", serde_json::to_string_pretty(&rows).expect("numbers and strings"));
+            stdout::line(serde_json::to_string_pretty(&rows).expect("numbers and strings"));
         } else {
-            println!("{}", summary(&done, decision));
+            stdout::line(summary(&done, decision));
         }
         Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
@@ -161,13 +168,14 @@ fn summary(done: &[&LeftOverKind], decision: HandDecision) -> String {
 fn settled_as_json(
     left: &LeftOver,
     decision: HandDecision,
-    settled: &Result<(), MysqlError>,
+    settled: &Result<HandOutcome, MysqlError>,
 ) -> serde_json::Value {
     let outcome = match (settled, decision, &left.kind) {
         (Err(_), ..) => "failed",
-        (Ok(()), HandDecision::Commit, _) => "committed",
-        (Ok(()), HandDecision::RollBack, LeftOverKind::StagingTable { .. }) => "dropped",
-        (Ok(()), HandDecision::RollBack, _) => "rolled_back",
+        (Ok(HandOutcome::Gone), ..) => "settled_meanwhile",
+        (Ok(HandOutcome::Settled), HandDecision::Commit, _) => "committed",
+        (Ok(HandOutcome::Settled), HandDecision::RollBack, LeftOverKind::StagingTable { .. }) => "dropped",
+        (Ok(HandOutcome::Settled), HandDecision::RollBack, _) => "rolled_back",
     };
     json!({
         "kind": kind_of(left).0,

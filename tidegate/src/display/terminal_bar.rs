@@ -9,6 +9,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, Prog
 
 use super::plain_lines::{Newest, words};
 use crate::run_event::{RunEvent, Watcher};
+use crate::stdout;
 
 /// Redraws per second, at most.
 const REDRAWS_PER_S: u8 = 20;
@@ -30,8 +31,8 @@ impl TerminalBar {
 
     fn line(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| println!("{}: {line}", self.job)),
-            None => println!("{}: {line}", self.job),
+            Some(bar) => bar.suspend(|| stdout::line(format_args!("{}: {line}", self.job))),
+            None => stdout::line(format_args!("{}: {line}", self.job)),
         }
     }
 }

@@ -10,7 +10,7 @@ use tidegate_engine::api::{Committer, ConnectorError, Prepared, TwoPhaseContext}
 use tidegate_engine::broker::initialisation::{InitialisationAnswer, InitialisationStep};
 use tidegate_engine::broker::settlement::{Coordinator, SettlementAnswer, SettlementStep};
 use tidegate_engine::broker::{
-    BrokerCode, BrokerCommittable, Initialisation, ProducerSlot, Settlement, SlotState,
+    BrokerCode, BrokerCommittable, Initialisation, LedgerEntry, ProducerSlot, Settlement, SlotState,
 };
 use tidegate_engine::ids::{AttemptId, CheckpointId};
 use tidegate_engine::operator::{CommitOutcome, TransactionName};
@@ -20,10 +20,10 @@ use super::kafka_sink::{SharedSlots, lock};
 use super::topic::{Look, look_again, lost};
 use crate::kafka::committer_decisions::EndTxnVersion;
 use crate::kafka::transactional_id::{TransactionalIds, decision_group};
-use crate::kafka::wire::{CoordinatorKind, LedgerEntry, WireClient, WireError};
+use crate::kafka::wire::{self, CoordinatorKind, WireClient, WireError};
 
-/// The transaction timeout of a producer that only fences: it begins nothing.
-const FENCE_TIMEOUT_MS: i32 = 60_000;
+/// The transaction timeout of a producer that only fences: it begins nothing. So short, since a broker refuses what is above its maximum.
+const FENCE_TIMEOUT_MS: i32 = 1_000;
 /// A broker that is away is asked again so often before the subtask fails.
 const TRIES_MAX: u32 = 20;
 /// And after so long.
@@ -72,8 +72,8 @@ impl KafkaCommitter {
                 self.wire.coordinator(CoordinatorKind::Transaction, id).await.map(|_| SettlementAnswer::Ready)
             }
             SettlementStep::ReadLedger { require_stable } => {
-                let read = self.wire.ledger_offset(group, &self.topic, *require_stable).await;
-                read.map(SettlementAnswer::Ledger)
+                let read = self.wire.ledger_entry(group, &self.topic, *require_stable).await;
+                read.map(|entry| SettlementAnswer::Ledger(entry.map(|entry| in_ledger(&entry))))
             }
             SettlementStep::EndTxn => match self.end_txn(id, committable).await? {
                 Ok(()) => Ok(SettlementAnswer::Code(BrokerCode::NONE)),
@@ -123,7 +123,7 @@ impl KafkaCommitter {
         }
         let slot = ProducerSlot::of(&item.name, item.committable.slot);
         let (id, group) = (self.ids.spell(&slot), self.ids.spell_ledger(&slot.ledger()));
-        let mut settlement = Settlement::new(item.closed_by);
+        let mut settlement = Settlement::new(item.name.attempt, item.closed_by);
         loop {
             let step = settlement.step().clone();
             match step {
@@ -217,10 +217,16 @@ impl KafkaCommitter {
     }
 }
 
+/// An entry as the settlement reads it. Those of before attempts were noted have no text.
+fn in_ledger(entry: &wire::LedgerEntry) -> LedgerEntry {
+    let attempt = entry.note.parse().ok().map(AttemptId);
+    LedgerEntry { checkpoint: CheckpointId(entry.offset), attempt }
+}
+
 /// What a ledger says, unless an attempt before `since` has written it. One of before attempts were noted counts only where all do.
-fn counted(entry: &LedgerEntry, since: AttemptId) -> Option<CheckpointId> {
-    let attempt = entry.note.parse().ok().map_or(AttemptId(0), AttemptId);
-    (attempt >= since).then_some(CheckpointId(entry.offset))
+fn counted(entry: &wire::LedgerEntry, since: AttemptId) -> Option<CheckpointId> {
+    let LedgerEntry { checkpoint, attempt } = in_ledger(entry);
+    (attempt.unwrap_or(AttemptId(0)) >= since).then_some(checkpoint)
 }
 
 /// Fences an id: what is open under it is aborted, and who has it can do nothing more.
@@ -311,7 +317,7 @@ mod tests {
 
     #[test]
     fn what_was_committed_before_a_rewind_does_not_count() {
-        let entry = |note: &str| LedgerEntry { offset: 9, note: note.to_owned() };
+        let entry = |note: &str| wire::LedgerEntry { offset: 9, note: note.to_owned() };
         let nine = Some(CheckpointId(9));
         assert_eq!(counted(&entry("4"), AttemptId(4)), nine);
         assert_eq!(counted(&entry("3"), AttemptId(4)), None);

@@ -17,10 +17,9 @@ use super::committer::fence;
 use super::{KafkaSink, KafkaSinkError, topic};
 use crate::kafka::committer_decisions::EndTxnVersion;
 use crate::kafka::transactional_id::{trial_id, trial_ledger};
-use crate::kafka::wire::{ClusterBroker, OfferedVersions, READ, WRITE, WireClient, WireError};
+use crate::kafka::wire::{ClusterBroker, OfferedVersions, READ, TOPIC_DENIED, WRITE, WireClient, WireError};
 
-/// The topic, the group, the transactional id, is not this client's to use.
-const TOPIC_DENIED: BrokerCode = BrokerCode(29);
+/// The group, the transactional id, is not this client's to use.
 const GROUP_DENIED: BrokerCode = BrokerCode(30);
 const ID_DENIED: BrokerCode = BrokerCode(53);
 /// A coordinator that is being elected is asked again so often, after so long.

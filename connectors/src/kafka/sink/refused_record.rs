@@ -84,7 +84,7 @@ impl Refusing<'_> {
     /// What is said behind the record and its topic, help included.
     pub(super) fn advice(&self, record: &RefusedRecord, code: Option<RDKafkaErrorCode>) -> String {
         match code {
-            Some(RDKafkaErrorCode::InvalidTimestamp) => self.of_time(record),
+            Some(RDKafkaErrorCode::InvalidTimestamp) if record.time_ms.is_some() => self.of_time(record),
             // A batch with several bad records tells this of each.
             Some(RDKafkaErrorCode::InvalidRecord) if self.is_ahead(record) || self.is_behind(record) => {
                 self.of_time(record)
@@ -94,7 +94,11 @@ impl Refusing<'_> {
                  sink a .key(..), or write into a topic that is not compacted"
                     .to_owned()
             }
-            Some(RDKafkaErrorCode::InvalidRecord | RDKafkaErrorCode::InvalidDifferentRecord) => self.of_any_reason(),
+            Some(
+                RDKafkaErrorCode::InvalidTimestamp
+                | RDKafkaErrorCode::InvalidRecord
+                | RDKafkaErrorCode::InvalidDifferentRecord,
+            ) => self.of_any_reason(),
             Some(RDKafkaErrorCode::MessageSizeTooLarge) => self.of_size(record),
             Some(RDKafkaErrorCode::MessageBatchTooLarge) => {
                 let topic = self.topic;
@@ -216,7 +220,10 @@ mod tests {
     fn a_record_without_a_key_is_told_of_compaction_and_others_of_the_brokers_log() {
         let keyless = RefusedRecord { key: None, ..record(None, 10) };
         assert!(advice(&keyless, RDKafkaErrorCode::InvalidRecord).contains("cleanup.policy=compact"));
-        assert!(advice(&record(None, 10), RDKafkaErrorCode::InvalidRecord).contains("its log says which"));
+        for code in [RDKafkaErrorCode::InvalidRecord, RDKafkaErrorCode::InvalidTimestamp] {
+            let said = advice(&record(None, 10), code);
+            assert!(said.contains("its log says which") && !said.contains("0 ms"), "{said}");
+        }
     }
 
     #[test]

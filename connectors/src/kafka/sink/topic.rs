@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::KafkaSinkError;
-use crate::kafka::wire::{TopicDescription, WireClient, WireError, topic_id_text};
+use crate::kafka::wire::{TOPIC_DENIED, TopicDescription, WireClient, WireError, topic_id_text};
 
 /// A topic must be missing so often before it is called gone: a broker that has just started may not know it yet.
 const LOOKS_MAX: u32 = 4;
@@ -51,7 +51,14 @@ pub(super) async fn find(
     loop {
         looks += 1;
         let found = wire.describe_topic(topic).await;
-        let found = found.map_err(|source| KafkaSinkError::Wire { doing: doing(), source })?;
+        let found = found.map_err(|source| match source.code() {
+            Some(TOPIC_DENIED) => KafkaSinkError::NotAllowed {
+                topic: topic.to_owned(),
+                what: "see the topic".to_owned(),
+                rule: format!("--operation write --topic {topic}"),
+            },
+            _ => KafkaSinkError::Wire { doing: doing(), source },
+        })?;
         match found.filter(|found| !found.leaders.is_empty()) {
             Some(found) => return Ok(found),
             None if looks < LOOKS_MAX => wire.sleep(LOOK_PAUSE).await,

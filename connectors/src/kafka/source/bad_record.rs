@@ -37,12 +37,12 @@ pub(super) struct DeadLetters {
     settings: Arc<KafkaSourceSettings>,
     topic: String,
     producer: BaseProducer<Deliveries>,
-    failed: Arc<Mutex<Option<String>>>,
+    failed: Arc<Mutex<Option<KafkaError>>>,
     pending: u64,
 }
 
 /// Keeps the first failure. Guarded, because librdkafka's threads may report it.
-struct Deliveries(Arc<Mutex<Option<String>>>);
+struct Deliveries(Arc<Mutex<Option<KafkaError>>>);
 
 impl ClientContext for Deliveries {
     fn error(&self, error: KafkaError, reason: &str) {
@@ -56,7 +56,7 @@ impl ProducerContext for Deliveries {
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
         if let Err((error, _)) = result {
             let mut failed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            failed.get_or_insert_with(|| error.to_string());
+            failed.get_or_insert_with(|| error.clone());
         }
     }
 }
@@ -71,7 +71,7 @@ impl DeadLetters {
         let (settings, topic) = (Arc::clone(settings), topic.to_owned());
         match client.create_with_context(Deliveries(Arc::clone(&failed))) {
             Ok(producer) => Ok(Self { settings, topic, producer, failed, pending: 0 }),
-            Err(error) => Err(failure(&settings, &topic, error.to_string())),
+            Err(error) => Err(failure(&settings, &topic, &error)),
         }
     }
 
@@ -97,7 +97,7 @@ impl DeadLetters {
         letter.timestamp = record.timestamp_ms;
         while let Err((error, back)) = self.producer.send(letter) {
             if error != KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull) {
-                return Err(failure(&self.settings, &self.topic, error.to_string()));
+                return Err(failure(&self.settings, &self.topic, &error));
             }
             letter = back;
             self.producer.poll(QUEUE_PAUSE);
@@ -111,10 +111,10 @@ impl DeadLetters {
         if self.pending == 0 {
             return Ok(());
         }
-        let flushed = self.producer.flush(DELIVERY_LIMIT).map_err(|error| error.to_string());
+        let flushed = self.producer.flush(DELIVERY_LIMIT);
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(said) = flushed.err().or(failed) {
-            return Err(failure(&self.settings, &self.topic, said));
+        if let Some(error) = failed.or(flushed.err()) {
+            return Err(failure(&self.settings, &self.topic, &error));
         }
         self.settings.counters.count_dead_letters(self.pending);
         self.pending = 0;
@@ -122,6 +122,49 @@ impl DeadLetters {
     }
 }
 
-fn failure(settings: &KafkaSourceSettings, dead_letter: &str, said: String) -> KafkaSourceError {
-    KafkaSourceError::DeadLetter { topic: settings.topic.clone(), dead_letter: dead_letter.to_owned(), said }
+fn failure(settings: &KafkaSourceSettings, dead_letter: &str, error: &KafkaError) -> KafkaSourceError {
+    KafkaSourceError::DeadLetter {
+        topic: settings.topic.clone(),
+        dead_letter: dead_letter.to_owned(),
+        said: error.to_string(),
+        remedy: remedy(dead_letter, error.rdkafka_error_code()),
+    }
+}
+
+/// What helps where the topic refuses a letter, and would refuse it after every restart. `None`: a restart may help.
+fn remedy(dead_letter: &str, code: Option<RDKafkaErrorCode>) -> Option<String> {
+    match code? {
+        RDKafkaErrorCode::TopicAuthorizationFailed | RDKafkaErrorCode::ClusterAuthorizationFailed => Some(
+            format!("kafka-acls.sh --add --allow-principal User:.. --operation write --topic {dead_letter}"),
+        ),
+        RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::MessageBatchTooLarge => Some(format!(
+            "kafka-configs.sh --alter --topic {dead_letter} --add-config max.message.bytes=.., at least as much as the topic that is read \
+             allows, and some hundred bytes for the headers; or skip such records with BadRecord::Skip"
+        )),
+        RDKafkaErrorCode::InvalidTimestamp
+        | RDKafkaErrorCode::InvalidRecord
+        | RDKafkaErrorCode::PolicyViolation => Some(format!(
+            "the topic {dead_letter} does not take it (cleanup.policy=compact takes no record without a key; message.timestamp.after.max.ms \
+             and before.max.ms bound its time): mend the topic, or skip such records with BadRecord::Skip"
+        )),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_letter_that_the_topic_would_refuse_again_ends_the_job() {
+        let of = |code| remedy("letters", Some(code));
+        assert!(
+            of(RDKafkaErrorCode::TopicAuthorizationFailed)
+                .unwrap()
+                .contains("--operation write --topic letters")
+        );
+        assert!(of(RDKafkaErrorCode::MessageSizeTooLarge).unwrap().contains("max.message.bytes"));
+        assert_eq!(of(RDKafkaErrorCode::MessageTimedOut), None);
+        assert_eq!(remedy("letters", None), None);
+    }
 }

@@ -73,7 +73,7 @@ async fn look(
 ) -> Result<KafkaTopicFound, KafkaSourceError> {
     let description = match &known {
         Some(known) => topic.describe_same(&known.topic_id).await?,
-        None => topic.describe().await?,
+        None => topic.find().await?,
     };
     let handed_out: BTreeSet<i32> = known.iter().flat_map(|known| known.partitions.iter().copied()).collect();
     if let Some(partition) = handed_out.iter().find(|partition| !description.leaders.contains_key(partition))

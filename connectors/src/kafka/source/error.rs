@@ -150,7 +150,10 @@ pub enum KafkaSourceError {
         problem: String,
     },
     /// Bad records could not be kept.
-    #[error("bad records of {topic} could not be written to the dead-letter topic {dead_letter}: {said}")]
+    #[error(
+        "bad records of {topic} could not be written to the dead-letter topic {dead_letter}: {said}{}",
+        help(remedy)
+    )]
     DeadLetter {
         /// The topic that is read.
         topic: String,
@@ -158,6 +161,8 @@ pub enum KafkaSourceError {
         dead_letter: String,
         /// Why.
         said: String,
+        /// What to do, where no restart helps.
+        remedy: Option<String>,
     },
     /// No broker could be reached for too long.
     #[error("no broker of {bootstrap} could be reached for {outage_ms} ms while reading {topic}")]
@@ -178,6 +183,19 @@ pub enum KafkaSourceError {
         topic: String,
         /// What the broker says.
         said: String,
+    },
+    /// A right that this client does not have.
+    #[error(
+        "the source of the topic {topic}: the brokers do not let this client {what}\n  help: kafka-acls.sh --add --allow-principal User:.. \
+         {rule}"
+    )]
+    Denied {
+        /// The topic that is read.
+        topic: String,
+        /// What it may not do.
+        what: String,
+        /// The rule that would allow it, as `kafka-acls.sh` takes it.
+        rule: String,
     },
     /// librdkafka gives up.
     #[error("reading {topic} failed: {said}")]
@@ -211,8 +229,8 @@ impl KafkaSourceError {
     pub fn is_restartable(&self) -> bool {
         match self {
             Self::Cluster { source, .. } => source.is_transient(),
+            Self::DeadLetter { remedy, .. } => remedy.is_none(),
             Self::OffsetRefused { .. }
-            | Self::DeadLetter { .. }
             | Self::Outage { .. }
             | Self::Client { .. }
             | Self::Panicked { .. }
@@ -220,6 +238,10 @@ impl KafkaSourceError {
             _ => false,
         }
     }
+}
+
+fn help(remedy: &Option<String>) -> String {
+    remedy.as_ref().map_or_else(String::new, |remedy| format!("\n  help: {remedy}"))
 }
 
 impl From<KafkaSourceError> for ConnectorError {

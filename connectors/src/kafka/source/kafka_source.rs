@@ -197,18 +197,16 @@ impl<T: Clone + Send + 'static> Source for KafkaSource<T> {
     }
 }
 
-/// Asks once: brokers that do not answer at a start are an error at once.
+/// Brokers that do not answer at a start are an error at once; a topic that a young broker does not know yet is looked for again.
 async fn look_before(
     settings: &Arc<KafkaSourceSettings>,
     context: &PreflightContext,
 ) -> Result<Vec<String>, KafkaSourceError> {
     let mut topic = Topic::new(settings, &context.io, Duration::ZERO);
-    let partitions = topic.describe().await?.leaders.len();
-    if let BadRecord::DeadLetter(letters) = &settings.bad_record
-        && !topic.exists(letters).await?
-    {
-        let bootstrap = settings.config.bootstrap().to_owned();
-        return Err(KafkaSourceError::TopicMissing { topic: letters.clone(), bootstrap });
+    let partitions = topic.find().await?.leaders.len();
+    topic.may_read().await?;
+    if let BadRecord::DeadLetter(letters) = &settings.bad_record {
+        topic.takes_letters(letters).await?;
     }
     let mut warnings = Vec::new();
     if partitions < context.parallelism as usize {

@@ -11,12 +11,18 @@ use tidegate_engine::io::SharedIo;
 use super::offsets::{OffsetFacts, OffsetRange, StartingOffsets};
 use super::settings::KafkaSourceSettings;
 use super::{KafkaSourceError, KafkaSplit};
-use crate::kafka::wire::{EARLIEST, LATEST, TopicDescription, WireClient, WireError};
+use crate::kafka::wire::{
+    EARLIEST, LATEST, READ, TOPIC_DENIED, TopicDescription, WRITE, WireClient, WireError,
+};
 
 /// Between two questions while no broker answers.
 const ASK_PAUSE: Duration = Duration::from_millis(500);
-/// A topic that was there must be missing so often before it is called gone: a broker that has just started may not know it yet.
+/// A topic must be missing so often before it is called so: a broker that has just started may not know it yet.
 const MISSING_LOOKS: u32 = 4;
+
+/// The operations that a rule has to allow, as `kafka-acls.sh` takes them.
+const READ_RULE: &str = "read";
+const WRITE_RULE: &str = "write";
 
 /// A topic and the client to ask about it.
 pub(super) struct Topic {
@@ -38,8 +44,76 @@ impl Topic {
     }
 
     fn failed(&self, doing: &str, source: WireError) -> KafkaSourceError {
+        if source.code() == Some(TOPIC_DENIED) {
+            return self.denied("see or read", READ_RULE, self.name());
+        }
         let (doing, bootstrap) = (doing.to_owned(), self.settings.config.bootstrap().to_owned());
         KafkaSourceError::Cluster { doing, bootstrap, source: Box::new(source) }
+    }
+
+    fn denied(&self, what: &str, operation: &str, topic: &str) -> KafkaSourceError {
+        KafkaSourceError::Denied {
+            topic: self.name().to_owned(),
+            what: format!("{what} the topic {topic}"),
+            rule: format!("--operation {operation} --topic {topic}"),
+        }
+    }
+
+    /// Describes the topic at a start; one that is missing is looked for again.
+    ///
+    /// # Errors
+    /// As [`Self::describe`].
+    pub(super) async fn find(&mut self) -> Result<TopicDescription, KafkaSourceError> {
+        let mut looks = 1;
+        loop {
+            match self.describe().await {
+                Err(KafkaSourceError::TopicMissing { .. }) if looks < MISSING_LOOKS => {
+                    looks += 1;
+                    self.io.sleep(ASK_PAUSE).await;
+                }
+                found => return found,
+            }
+        }
+    }
+
+    /// Refuses if this client may not read the topic. A broker that does not tell: what it refuses is told while the job runs.
+    ///
+    /// # Errors
+    /// [`KafkaSourceError::Denied`], or that no broker answers.
+    pub(super) async fn may_read(&mut self) -> Result<(), KafkaSourceError> {
+        let topic = self.settings.topic.clone();
+        match self.operations(&topic).await? {
+            Some(allowed) if allowed & READ == 0 => Err(self.denied("read", READ_RULE, &topic)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses if there is no such topic for dead letters, or this client may not write into it.
+    ///
+    /// # Errors
+    /// [`KafkaSourceError::TopicMissing`], [`KafkaSourceError::Denied`], or that no broker answers.
+    pub(super) async fn takes_letters(&mut self, topic: &str) -> Result<(), KafkaSourceError> {
+        let mut looks = 1;
+        while !self.exists(topic).await? {
+            if looks >= MISSING_LOOKS {
+                let bootstrap = self.settings.config.bootstrap().to_owned();
+                return Err(KafkaSourceError::TopicMissing { topic: topic.to_owned(), bootstrap });
+            }
+            looks += 1;
+            self.io.sleep(ASK_PAUSE).await;
+        }
+        match self.operations(topic).await? {
+            Some(allowed) if allowed & WRITE == 0 => Err(self.denied("write", WRITE_RULE, topic)),
+            _ => Ok(()),
+        }
+    }
+
+    async fn operations(&mut self, topic: &str) -> Result<Option<i32>, KafkaSourceError> {
+        match self.wire.topic_operations(topic).await {
+            Ok(allowed) => Ok(allowed),
+            Err(WireError::NotOffered { .. }) => Ok(None),
+            Err(source) => Err(self.failed(&format!("asking for the rights in the topic {topic}"), source)),
+        }
     }
 
     /// Describes the topic; asks again while no broker answers, up to the limit.
@@ -92,10 +166,12 @@ impl Topic {
     }
 
     /// Whether another topic, that of dead letters, exists.
-    pub(super) async fn exists(&mut self, topic: &str) -> Result<bool, KafkaSourceError> {
-        let described = self.wire.describe_topic(topic).await;
-        let described = described.map_err(|e| self.failed(&format!("looking at the topic {topic}"), e))?;
-        Ok(described.is_some())
+    async fn exists(&mut self, topic: &str) -> Result<bool, KafkaSourceError> {
+        match self.wire.describe_topic(topic).await {
+            Ok(described) => Ok(described.is_some()),
+            Err(error) if error.code() == Some(TOPIC_DENIED) => Err(self.denied("see", WRITE_RULE, topic)),
+            Err(error) => Err(self.failed(&format!("looking at the topic {topic}"), error)),
+        }
     }
 
     /// The offsets that partitions have now.

@@ -18,6 +18,8 @@ use super::client::WireClient;
 const TOPIC_RESOURCE: i8 = 2;
 /// Resources of this type are brokers.
 const BROKER_RESOURCE: i8 = 4;
+/// The topic is not this client's to see, or to use so.
+pub const TOPIC_DENIED: BrokerCode = BrokerCode(29);
 /// The operation of reading, among those of [`WireClient::topic_operations`].
 pub const READ: i32 = 1 << 3;
 /// The operation of writing, among those of [`WireClient::topic_operations`].

@@ -32,7 +32,7 @@ mod topics;
 mod transactions;
 
 pub use client::{CoordinatorKind, WireClient};
-pub use cluster::{ClusterBroker, READ, WRITE};
+pub use cluster::{ClusterBroker, READ, TOPIC_DENIED, WRITE};
 pub use connection::OfferedVersions;
 pub use error::WireError;
 pub use ledger::{LEDGER_PARTITION, LedgerEntry};

@@ -23,7 +23,12 @@ fn write(broker: &mut Broker<&'static str, u8>, producer: Producer, record: u8, 
         Request::AddPartition("a", producer, "t".to_owned()),
         Request::Produce("a", producer, "t".to_owned(), vec![record]),
         Request::AddOffsets("a", producer, "g".to_owned()),
-        Request::CommitOffset("a", producer, "g".to_owned(), u64::from(record)),
+        Request::CommitOffset(
+            "a",
+            producer,
+            "g".to_owned(),
+            GroupOffset { offset: u64::from(record), note: 0 },
+        ),
     ];
     for request in requests {
         assert_eq!(broker.execute(request.clone(), now), NONE, "{request:?}");
@@ -55,7 +60,7 @@ fn until_markers_are_written_nothing_is_visible_and_the_offset_is_not_stable() {
     assert!(b.read_committed("t").is_empty());
     assert_eq!((b.state_of(&"a").unwrap().1, b.next_due()), (Ending { commit: true, due: 11 }, Some(11)));
     b.settle(11);
-    assert_eq!(offset(&mut b, true, 11), Reply::Offset(Some(1)));
+    assert_eq!(offset(&mut b, true, 11), Reply::Offset(Some(GroupOffset { offset: 1, note: 0 })));
     assert_eq!(b.read_committed("t"), [&1]);
     assert_eq!((commit(&mut b, p, 4, 12), b.open()), (NONE, vec![]));
 }

@@ -12,6 +12,7 @@ use clap::Args;
 
 use super::{DatabaseError, Session};
 use crate::address::servers::{MysqlAddress, MysqlMode};
+use tidegate::stdout;
 
 /// Names of the tables, in the order in which they are shown.
 pub(crate) const TABLES: [&str; 4] = ["t_order_event", "t_order_log", "t_order_stat", "t_user_total"];
@@ -76,11 +77,11 @@ pub(crate) struct TablesArgs {
 /// [`DatabaseError`], for one when a table is there and `--force` is not given.
 pub(crate) fn tables(args: &TablesArgs) -> Result<ExitCode, DatabaseError> {
     if args.print {
-        statements(args.mysql.mode).iter().for_each(|statement| println!("{statement};"));
+        statements(args.mysql.mode).iter().for_each(|statement| stdout::line(format_args!("{statement};")));
         return Ok(ExitCode::SUCCESS);
     }
     create(&args.mysql, args.force)?;
-    println!("{} in {}", TABLES.join(", "), args.mysql);
+    stdout::line(format_args!("{} in {}", TABLES.join(", "), args.mysql));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,6 +9,7 @@ use std::io::IsTerminal;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::attempt::Position;
+use tidegate::stdout;
 use tidegate_jobs::digits::{counted, grouped};
 
 /// Redraws of the bar per second, at most.
@@ -45,7 +46,7 @@ impl Display {
         let steps = records_in.saturating_mul(PLAIN_STEPS) / self.orders.max(1);
         if steps > self.shown_steps && steps < PLAIN_STEPS {
             self.shown_steps = steps;
-            println!("{}", running_line(records_in, self.orders, checkpoints));
+            stdout::line(running_line(records_in, self.orders, checkpoints));
         }
     }
 
@@ -63,10 +64,10 @@ impl Display {
             |id| format!("checkpoint {id} complete"),
         );
         let orders = grouped(position.records_in);
-        println!(
+        stdout::line(format_args!(
             "  kill -9     at {orders} orders, {checkpoint}, {} prepared",
             counted(position.prepared, "transaction")
-        );
+        ));
     }
 
     /// The second run begins with a checkpoint.
@@ -93,14 +94,17 @@ impl Display {
             bar.set_position(position.records_in);
             bar.abandon_with_message(format!("{}   {took}", counted(checkpoints, "checkpoint")));
         } else {
-            println!("{}   {took}", running_line(position.records_in, self.orders, checkpoints));
+            stdout::line(format_args!(
+                "{}   {took}",
+                running_line(position.records_in, self.orders, checkpoints)
+            ));
         }
     }
 
     fn line(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| println!("{text}")),
-            None => println!("{text}"),
+            Some(bar) => bar.suspend(|| stdout::line(text)),
+            None => stdout::line(text),
         }
     }
 }

@@ -37,6 +37,7 @@ use crate::run_line::RunLine;
 use crate::verify::audit;
 use crate::work_folder::WorkFolder;
 use tidegate::parse_duration;
+use tidegate::stdout;
 use tidegate_jobs::digits::{counted, grouped};
 
 /// For this share of the orders the kill waits until a transaction is prepared and not committed.
@@ -86,7 +87,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, DemoError> {
     let folder = WorkFolder::fresh(&args.dir, "demo")?;
     let orders = write_input(args, &folder)?;
     let title = title(args, orders);
-    println!("{title}");
+    stdout::line(&title);
 
     let mut audience = Audience::new(orders);
     let line = run_line(args, &folder);
@@ -110,8 +111,12 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<ExitCode, DemoError> {
     let verdict = audit(&line.source, &line.sink)?;
     let report = Report { title: &title, orders, timeline: audience.timeline(), verdict: &verdict };
     report.write(&folder.report())?;
-    print!("\n{}", verdict.to_text());
-    println!("  exactly once: {:<40}details: {}", verdict.yes_or_no(), folder.report().display());
+    stdout::text(format_args!("\n{}", verdict.to_text()));
+    stdout::line(format_args!(
+        "  exactly once: {:<40}details: {}",
+        verdict.yes_or_no(),
+        folder.report().display()
+    ));
     Ok(if verdict.ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -16,6 +16,7 @@ use clap::Args;
 
 use self::purchase::{BrokenPurchase, parse_purchase};
 use crate::partitions::{MAX_PARTITIONS, Partitions};
+use tidegate::stdout;
 use tidegate_jobs::digits::grouped;
 use tidegate_jobs::output_folder::OutputError;
 
@@ -94,13 +95,13 @@ pub(crate) struct Imported {
 /// [`ImportError`].
 pub(crate) fn import(args: &ImportArgs) -> Result<ExitCode, ImportError> {
     let imported = import_purchases(&args.file, args.partitions, &args.out, args.force)?;
-    println!(
+    stdout::line(format_args!(
         "{} orders worth {} cents in {} parts: {}",
         grouped(imported.orders),
         grouped(imported.amount_cents.unsigned_abs()),
         args.partitions,
         args.out.display()
-    );
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

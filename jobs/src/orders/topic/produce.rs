@@ -26,6 +26,7 @@ use crate::address::servers::{KafkaAddress, parse_bootstrap};
 use crate::generate::order_of;
 use crate::order::Order;
 use crate::partitions::{MAX_PARTITIONS, orders_of_folder};
+use tidegate::stdout;
 use tidegate_jobs::digits::grouped;
 use tidegate_jobs::stopwatch::Stopwatch;
 
@@ -91,7 +92,7 @@ pub(crate) fn produce(args: &ProduceArgs) -> Result<ExitCode, TopicError> {
         feed.send(&order)?;
     }
     let sent = feed.finish()?;
-    println!("{} orders in {} partitions: {address}", grouped(sent), args.partitions);
+    stdout::line(format_args!("{} orders in {} partitions: {address}", grouped(sent), args.partitions));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -54,6 +54,24 @@ fn a_bounded_read_brings_every_record_once_at_any_parallelism() {
     }
 }
 
+/// How many are taken at a time goes by what the last ones were: here small ones first, then those of which a chunk holds three.
+#[test]
+fn small_records_and_large_ones_come_whole_and_in_order() {
+    let topic = Topic::new(1);
+    topic.write_numbers(1, 0, 3_000);
+    let large =
+        |number: usize| Written { value: Some(number.to_string().repeat(70_000)), ..Written::default() };
+    topic.write((10_000..10_030).map(large));
+    let source = KafkaSource::new(&topic.bootstrap, &topic.name, |record| {
+        let value = std::str::from_utf8(record.value.unwrap_or_default())?;
+        Ok(Some((value.get(..5).unwrap_or(value).parse::<u64>()?, value.len())))
+    });
+    let records = read_all(source.bounded(StoppingOffsets::Latest), 1);
+    let small = (0..3_000_u64).map(|number| (number, number.to_string().len()));
+    let large = (10_000..10_030).map(|number| (number, 350_000));
+    assert_eq!(records, small.chain(large).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_record_comes_with_key_headers_and_time() {
     let topic = Topic::new(1);

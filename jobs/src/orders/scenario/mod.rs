@@ -42,28 +42,45 @@ use self::stage::Set;
 use crate::address::SinkAddress;
 use crate::ground;
 use crate::work_folder::WorkFolder;
+use tidegate::engine::error::chain_text;
 use tidegate_jobs::stopwatch::Stopwatch;
 
 /// Runs the scenarios that were asked for, and prints what came out.
 ///
 /// # Errors
-/// [`ScenarioError`] when a scenario could not be played. One whose checks do not hold is no error but exit status 1.
+/// [`ScenarioError`] when a scenario could not be played; the ones behind it are played, and what came out is printed first. One whose checks do
+/// not hold is no error but exit status 1.
 pub(crate) fn scenario(args: &ScenarioArgs) -> Result<ExitCode, ScenarioError> {
     let servers = Servers::of(args)?;
     ground::empty(&SinkAddress::Mysql(servers.mysql.clone()), args.parallelism, args.force)?;
     // A call that is refused leaves the report of the one before it.
     let folder = WorkFolder::fresh(&args.dir, "scenario")?;
     let set = Set { servers: &servers, folder: &folder, args };
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut unplayed) = (Vec::new(), None);
     for which in args.which.each() {
         let watch = Stopwatch::started();
         say(true, &format!("playing {which}\n"));
-        let mut outcome = play(which, &set)?;
-        outcome.took_ms = watch.elapsed_ms();
-        say(args.json, &outcome.to_text());
-        outcomes.push(outcome);
+        match play(which, &set) {
+            Ok(mut outcome) => {
+                outcome.took_ms = watch.elapsed_ms();
+                say(args.json, &outcome.to_text());
+                outcomes.push(outcome);
+            }
+            Err(error) => {
+                // The first one's reason is the last thing that is printed.
+                let reason =
+                    unplayed.as_ref().map_or_else(String::new, |_| format!(": {}", chain_text(&error)));
+                say(true, &format!("{which} could not be played{reason}\n"));
+                unplayed.get_or_insert(error);
+            }
+        }
     }
-    let all_hold = outcomes.iter().all(Outcome::ok);
+    if outcomes.is_empty()
+        && let Some(error) = unplayed
+    {
+        return Err(error);
+    }
+    let all_hold = unplayed.is_none() && outcomes.iter().all(Outcome::ok);
     let report = args.report.clone().unwrap_or_else(|| folder.report());
     page::write(&report, &outcomes)?;
     let verdict = if all_hold { "yes" } else { "no" };
@@ -71,7 +88,10 @@ pub(crate) fn scenario(args: &ScenarioArgs) -> Result<ExitCode, ScenarioError> {
     if args.json {
         let _ = writeln!(std::io::stdout(), "{}", outcome::to_json(&outcomes));
     }
-    Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    match unplayed {
+        Some(error) => Err(error),
+        None => Ok(if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
+    }
 }
 
 fn play(which: Which, set: &Set<'_>) -> Result<Outcome, ScenarioError> {

@@ -67,7 +67,13 @@ fn dead_letters_are_kept_with_their_place_and_their_problem() {
 fn a_dead_letter_that_its_topic_refuses_ends_the_job_once_with_the_remedy() {
     let (topic, letters) = (Topic::new(1), Topic::new(1));
     letters.set("max.message.bytes", "1000");
-    topic.write([Written { value: Some("x".repeat(5_000)), ..Written::default() }]);
+    // Nothing that a producer compresses to less.
+    let mut state = 1_u64;
+    let noise = (0..5_000).map(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + u8::try_from(state >> 33 & 15).unwrap())
+    });
+    topic.write([Written { value: Some(noise.collect()), ..Written::default() }]);
     let source = source(&topic, BadRecord::DeadLetter(letters.name.clone()));
     let build =
         move |env: &StreamEnvironment| drop(env.source("topic", source).sink("out", CollectSink::new()));

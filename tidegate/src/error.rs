@@ -16,6 +16,7 @@ use crate::engine::taskworker::restore::RestoreError;
 use crate::settings::SettingsError;
 use crate::state::StorageError;
 use crate::state::fault::FaultError;
+use crate::without_passwords::without_passwords;
 
 /// What can keep a run from ending well.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +98,7 @@ fn kinds(error: &EngineError) -> String {
     format!("\n  {was} is the state of {was_of}, {is} that of {is_of}")
 }
 
-/// `error: what was tried`, then the help, then one line for each cause below it that says something new.
+/// `error: what was tried`, then the help, then one line for each cause below it that says something new; without the passwords of addresses.
 pub fn error_text(error: &dyn Error) -> String {
     let mut text = said_once(&format!("error: {error}"));
     let mut cause = error.source();
@@ -108,7 +109,7 @@ pub fn error_text(error: &dyn Error) -> String {
         }
         cause = inner.source();
     }
-    text
+    without_passwords(&text).into_owned()
 }
 
 /// Clients put the same words in front of themselves: `Input/output error: Input/output error: Connection refused`.

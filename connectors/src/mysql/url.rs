@@ -27,7 +27,10 @@ pub enum MysqlUrlError {
     )]
     Scheme,
     /// Something is missing.
-    #[error("the MySQL address has no {part}\n  help: mysql://user:password@host:3306/database")]
+    #[error(
+        "the MySQL address has no {part}\n  help: mysql://user:password@host:3306/database; in user and password write % as %25, @ as %40, : as \
+         %3A and / as %2F"
+    )]
     Missing {
         /// What.
         part: &'static str,

@@ -82,6 +82,15 @@ pub(crate) enum RunUsage {
     /// There are no files.
     #[error("--follow and --broken-lines skip belong to --source files:DIR or kafka://…")]
     FilesOfDatagen,
+    /// What is written would be read again, for ever, and the input could not be told from the output.
+    #[error("{flag} is the topic that --source reads\n  help: give it a topic of its own")]
+    OwnInput {
+        /// The flag.
+        flag: &'static str,
+    },
+    /// Both outputs into one topic: nobody could tell them apart.
+    #[error("--detail is the topic that --sink writes\n  help: give it a topic of its own")]
+    OneOutput,
 }
 
 impl RunArgs {
@@ -135,7 +144,29 @@ impl RunArgs {
         if datagen && (self.follow || self.broken_lines == BrokenLines::Skip) {
             return Err(RunUsage::FilesOfDatagen);
         }
+        self.check_topics()
+    }
+
+    #[cfg(not(feature = "rdkafka"))]
+    fn check_topics(&self) -> Result<(), RunUsage> {
         Ok(())
+    }
+
+    #[cfg(feature = "rdkafka")]
+    fn check_topics(&self) -> Result<(), RunUsage> {
+        let written = |sink: &SinkAddress| match sink {
+            SinkAddress::Kafka(address) => Some(address.clone()),
+            _ => None,
+        };
+        let (sink, detail) = (written(&self.sink), self.detail.as_ref().and_then(written));
+        if let SourceAddress::Kafka(read) = &self.source {
+            for (flag, topic) in [("--sink", &sink), ("--detail", &detail)] {
+                if topic.as_ref() == Some(read) {
+                    return Err(RunUsage::OwnInput { flag });
+                }
+            }
+        }
+        if sink.is_some() && sink == detail { Err(RunUsage::OneOutput) } else { Ok(()) }
     }
 }
 
@@ -191,6 +222,20 @@ mod tests {
     struct Line {
         #[command(flatten)]
         run: RunArgs,
+    }
+
+    #[cfg(feature = "rdkafka")]
+    #[test]
+    fn a_topic_has_one_part_in_a_job() {
+        let run = |sink: &str, detail: &str| {
+            let line = ["orders", "--source=kafka://h:1/in", "--checkpoints=c", sink, detail];
+            Line::try_parse_from(line).unwrap().run.check_own()
+        };
+        let (own, other) = ("--sink=kafka://h:1/in", "--sink=kafka://h:1/out");
+        assert_eq!(run(own, "--detail=kafka://h:1/out"), Err(RunUsage::OwnInput { flag: "--sink" }));
+        assert_eq!(run(other, "--detail=kafka://h:1/in"), Err(RunUsage::OwnInput { flag: "--detail" }));
+        assert_eq!(run(other, "--detail=kafka://h:1/out"), Err(RunUsage::OneOutput));
+        assert_eq!(run(other, "--detail=kafka://h:1/more"), Ok(()));
     }
 
     fn run_into(sink: &str, mode: &str) -> RunArgs {

@@ -49,7 +49,7 @@ pub enum KafkaSourceError {
     /// The topic was there and is gone.
     #[error(
         "the topic {topic} was deleted while it was read\n  help: its positions mean nothing any more; create the topic and start the \
-         job without restored state"
+         job without restored state (`--restore none`)"
     )]
     TopicGone {
         /// The topic.
@@ -58,7 +58,7 @@ pub enum KafkaSourceError {
     /// Another topic of the same name.
     #[error(
         "the topic {topic} was deleted and created again: its id was {was} and is {is}; positions in the old topic mean nothing in \
-         the new one\n  help: start the job without restored state, or restore it over another topic"
+         the new one\n  help: start the job without restored state (`--restore none`): it begins anew, with the new topic"
     )]
     TopicRecreated {
         /// The topic.

@@ -104,11 +104,34 @@ pub(crate) fn offsets(
     address: &KafkaAddress,
     partition: i32,
 ) -> Result<(i64, i64), TopicError> {
-    consumer.fetch_watermarks(&address.topic, partition, PATIENCE).map_err(|source| TopicError::Refused {
-        action: "ask for the end of",
-        address: address.clone(),
-        source,
-    })
+    let watch = Stopwatch::started();
+    loop {
+        let source = match consumer.fetch_watermarks(&address.topic, partition, PATIENCE) {
+            Ok(found) => return Ok(found),
+            Err(source) => source,
+        };
+        // A broker that has just started, or whose leaders move, is asked again.
+        if !source.rdkafka_error_code().is_some_and(is_passing) || watch.elapsed() >= CONNECT_PATIENCE {
+            return Err(TopicError::Refused {
+                action: "ask for the end of",
+                address: address.clone(),
+                source,
+            });
+        }
+        std::thread::park_timeout(PAUSE);
+    }
+}
+
+fn is_passing(code: RDKafkaErrorCode) -> bool {
+    matches!(
+        code,
+        RDKafkaErrorCode::AllBrokersDown
+            | RDKafkaErrorCode::BrokerTransportFailure
+            | RDKafkaErrorCode::LeaderNotAvailable
+            | RDKafkaErrorCode::NotLeaderForPartition
+            | RDKafkaErrorCode::UnknownTopicOrPartition
+            | RDKafkaErrorCode::UnknownPartition
+    )
 }
 
 /// Makes the topic, and waits until each of its partitions has a leader. One that is there already must be empty and have as many

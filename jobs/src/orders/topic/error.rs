@@ -76,7 +76,12 @@ pub(crate) enum TopicError {
         records: u64,
     },
     /// There is no such topic.
-    #[error("there is no topic {address}\n  help: fill it with orders produce --kafka {} --topic {}", .address.bootstrap, .address.topic)]
+    #[error(
+        "there is no topic {address}\n  help: an input is filled by `orders produce --kafka {} --topic {} --orders N`; an output is written by \
+         `orders run`: see whether a job has run into it",
+        .address.bootstrap,
+        .address.topic
+    )]
     NoTopic {
         /// The topic.
         address: KafkaAddress,

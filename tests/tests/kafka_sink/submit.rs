@@ -107,7 +107,7 @@ fn a_right_that_is_missing_is_named_at_submit_with_the_rule_that_gives_it() {
     rule(&["--allow-principal", "User:ANONYMOUS", "--operation", "Describe", "--topic", &seen_only.name]);
 
     let mut config = patient();
-    config.checkpoints.timeout_ms = 10_000;
+    config.checkpoints.timeout_ms = 5_000;
     let run = |topic: &Topic, is_exact| run_job(topic, numbers_into(topic, is_exact), 1, config.clone());
     let write = format!("--operation write --topic {}", read_only.name);
     for is_exact in [true, false] {

@@ -65,7 +65,7 @@ where
     let done = match &cli.command {
         Command::Run(args) => run_job(name, &args.settings, |env| build(env, &args.job)).map(drop),
         Command::Explain(args) => {
-            explain_job(name, &args.settings, |env| build(env, &args.job)).map(|text| stdout::text(text))
+            explain_job(name, &args.settings, |env| build(env, &args.job)).map(stdout::text)
         }
     };
     match done {

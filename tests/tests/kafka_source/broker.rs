@@ -8,9 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::live_job::eventually;
-use rdkafka::admin::{
-    AdminClient, AdminOptions, AlterConfig, NewPartitions, NewTopic, ResourceSpecifier, TopicReplication,
-};
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::message::OwnedHeaders;
@@ -95,11 +93,22 @@ impl Topic {
     }
 
     pub(crate) fn at(bootstrap: &str, partitions: i32) -> Self {
-        let number = TOPICS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tidegate_source_{}_{number}", std::process::id());
-        let topic = Self { bootstrap: bootstrap.to_owned(), name };
+        let topic = Self::named(bootstrap);
         topic.create(partitions);
         topic
+    }
+
+    /// A new one of one partition, at the shared broker, with a setting.
+    pub(crate) fn with(name: &str, value: &str) -> Self {
+        let topic = Self::named(shared());
+        topic.create_with(1, &[(name, value)]);
+        topic
+    }
+
+    fn named(bootstrap: &str) -> Self {
+        let number = TOPICS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tidegate_source_{}_{number}", std::process::id());
+        Self { bootstrap: bootstrap.to_owned(), name }
     }
 
     fn client(&self) -> ClientConfig {
@@ -113,9 +122,14 @@ impl Topic {
     }
 
     pub(crate) fn create(&self, partitions: i32) {
+        self.create_with(partitions, &[]);
+    }
+
+    fn create_with(&self, partitions: i32, settings: &[(&str, &str)]) {
         let topic = NewTopic::new(&self.name, partitions, TopicReplication::Fixed(1))
             // Records of tests are of 1970: the broker would delete them as soon as it looks.
             .set("retention.ms", "-1");
+        let topic = settings.iter().fold(topic, |topic, (name, value)| topic.set(name, value));
         let admin = self.admin();
         let made = block_on(admin.create_topics([&topic], &options())).unwrap();
         made.into_iter().for_each(|made| drop(made.unwrap()));
@@ -129,12 +143,6 @@ impl Topic {
     pub(crate) fn delete(&self) {
         let gone = block_on(self.admin().delete_topics(&[&self.name], &options())).unwrap();
         gone.into_iter().for_each(|gone| drop(gone.unwrap()));
-    }
-
-    pub(crate) fn set(&self, name: &str, value: &str) {
-        let topic = AlterConfig::new(ResourceSpecifier::Topic(&self.name)).set(name, value);
-        let set = block_on(self.admin().alter_configs([&topic], &options())).unwrap();
-        set.into_iter().for_each(|set| drop(set.unwrap()));
     }
 
     pub(crate) fn grow(&self, partitions: usize) {

@@ -2,6 +2,7 @@
 //!
 //! Owns: the policy, the dead-letter topic's producer. Does not own: deserializing. Runs on: the consumer's thread.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use crate::kafka::KafkaConfig;
 const DELIVERY_LIMIT: Duration = Duration::from_secs(30);
 /// Between two looks at a full queue.
 const QUEUE_PAUSE: Duration = Duration::from_millis(10);
+/// After a flush the answers are looked for so often.
+const POLLS_MAX: u32 = 1_000;
 
 /// What to do with a record that cannot be deserialized.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,12 +40,20 @@ pub(super) struct DeadLetters {
     settings: Arc<KafkaSourceSettings>,
     topic: String,
     producer: BaseProducer<Deliveries>,
-    failed: Arc<Mutex<Option<KafkaError>>>,
+    reports: Arc<Reports>,
     pending: u64,
 }
 
-/// Keeps the first failure. Guarded, because librdkafka's threads may report it.
-struct Deliveries(Arc<Mutex<Option<KafkaError>>>);
+/// What became of letters. Guarded, because librdkafka's threads may report it.
+#[derive(Default)]
+struct Reports {
+    /// How many, since they were counted last.
+    told: AtomicU64,
+    /// The first failure.
+    failed: Mutex<Option<KafkaError>>,
+}
+
+struct Deliveries(Arc<Reports>);
 
 impl ClientContext for Deliveries {
     fn error(&self, error: KafkaError, reason: &str) {
@@ -55,22 +66,23 @@ impl ProducerContext for Deliveries {
 
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
         if let Err((error, _)) = result {
-            let mut failed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut failed = self.0.failed.lock().unwrap_or_else(PoisonError::into_inner);
             failed.get_or_insert_with(|| error.clone());
         }
+        self.0.told.fetch_add(1, Ordering::Release);
     }
 }
 
 impl DeadLetters {
     /// Connects lazily.
     pub(super) fn open(settings: &Arc<KafkaSourceSettings>, topic: &str) -> Result<Self, KafkaSourceError> {
-        let failed = Arc::new(Mutex::new(None));
+        let reports = Arc::<Reports>::default();
         let mut client = KafkaConfig::new(settings.addresses()).client();
         client.set("enable.idempotence", "true").set("acks", "all");
         client.set("message.timeout.ms", DELIVERY_LIMIT.as_millis().to_string());
         let (settings, topic) = (Arc::clone(settings), topic.to_owned());
-        match client.create_with_context(Deliveries(Arc::clone(&failed))) {
-            Ok(producer) => Ok(Self { settings, topic, producer, failed, pending: 0 }),
+        match client.create_with_context(Deliveries(Arc::clone(&reports))) {
+            Ok(producer) => Ok(Self { settings, topic, producer, reports, pending: 0 }),
             Err(error) => Err(failure(&settings, &topic, &error)),
         }
     }
@@ -112,8 +124,17 @@ impl DeadLetters {
             return Ok(());
         }
         let flushed = self.producer.flush(DELIVERY_LIMIT);
-        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(error) = failed.or(flushed.err()) {
+        // Nothing is on its way any more, but what became of it may still wait to be told: a letter that was refused is no written one.
+        let mut polls = 0;
+        while flushed.is_ok() && self.reports.told.load(Ordering::Acquire) < self.pending && polls < POLLS_MAX
+        {
+            self.producer.poll(QUEUE_PAUSE);
+            polls += 1;
+        }
+        let told = self.reports.told.swap(0, Ordering::AcqRel);
+        let untold = (told < self.pending).then_some(KafkaError::Flush(RDKafkaErrorCode::OperationTimedOut));
+        let failed = self.reports.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(error) = failed.or(flushed.err()).or(untold) {
             return Err(failure(&self.settings, &self.topic, &error));
         }
         self.settings.counters.count_dead_letters(self.pending);

@@ -47,6 +47,12 @@ impl JobTransaction {
     pub fn is_open(&self) -> bool {
         matches!(SlotState::from_name(&self.state), Some(SlotState::Ongoing | SlotState::Ending))
     }
+
+    /// Whether its writer has closed it: the entry of its ledger is in it then. One that is open without was being written, no checkpoint lists
+    /// it, and its job writes the records again.
+    pub fn is_prepared(&self) -> bool {
+        self.partitions.iter().any(|(topic, _)| topic == OFFSETS_TOPIC)
+    }
 }
 
 /// See the module.

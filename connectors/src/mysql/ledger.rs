@@ -12,11 +12,12 @@
 //! Owns: the statements. Does not own: the transaction around them. Runs on: the I/O side.
 
 use mysql_async::Value;
+use tidegate_engine::api::TwoPhaseContext;
 use tidegate_engine::ids::{AttemptId, CheckpointId};
 use tidegate_engine::operator::{CommitOutcome, TransactionName, TransactionScope};
 
 use super::xid::{Xid, uid_spellings};
-use super::{Connection, MysqlError};
+use super::{Connection, MysqlError, MysqlUrl, SessionLimits};
 
 /// Name of the table.
 pub const LEDGER_TABLE: &str = "tidegate_ledger";
@@ -165,6 +166,17 @@ pub(crate) async fn newest_committed(
         }
     }
     Ok(newest)
+}
+
+/// The same before a job is claimed, in a session of its own; the ledger is there, its preflight has made it.
+pub(crate) async fn newest_before_start(
+    url: &MysqlUrl,
+    context: &TwoPhaseContext,
+    since: AttemptId,
+) -> Result<Option<CheckpointId>, MysqlError> {
+    let limits = SessionLimits::below(context.connector.checkpoint_timeout);
+    let mut connection = Connection::open(url, limits, &context.connector.io).await?;
+    newest_committed(&mut connection, &context.name, since).await
 }
 
 /// Rows of this sink that were written before `before_ms` and closed by checkpoint `up_to` or one before it, at most `most`. A plain read:

@@ -10,6 +10,8 @@ use tidegate_engine::api::{
     ConnectorError, PreflightContext, PreflightResult, TwoPhaseContext, TwoPhaseSink,
 };
 
+use tidegate_engine::ids::{AttemptId, CheckpointId};
+
 use super::columns::Columns;
 use super::insert::ROWS_PER_STATEMENT;
 use super::prepared_sessions::PreparedSessions;
@@ -19,7 +21,7 @@ use super::xa_committer::XaCommitter;
 use super::xa_writer::{XaBranch, XaWriter};
 use super::{
     IntoMysqlUrl, IntoMysqlValue, MysqlError, MysqlUrl, MysqlUrlError, PlainMysqlSink, SessionLimits,
-    StagingMysqlSink, UpsertSink, preflight,
+    StagingMysqlSink, UpsertSink, ledger, preflight,
 };
 use crate::columns::column_methods;
 use crate::key_columns::KeyColumns;
@@ -200,6 +202,15 @@ impl<T: Clone + Send + 'static> TwoPhaseSink for MysqlSink<T> {
 
     fn merges_by_key(&self) -> bool {
         self.spec.updates_in_place()
+    }
+
+    fn newest_committed(
+        &self,
+        context: TwoPhaseContext,
+        since: AttemptId,
+    ) -> impl Future<Output = Result<Option<CheckpointId>, ConnectorError>> + Send + use<T> {
+        let target = self.target();
+        async move { Ok(ledger::newest_before_start(&target?.url, &context, since).await?) }
     }
 
     fn open_committer(

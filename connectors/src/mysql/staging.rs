@@ -9,9 +9,11 @@ use tidegate_engine::api::{
     ConnectorError, PreflightContext, PreflightResult, TwoPhaseContext, TwoPhaseSink,
 };
 
+use tidegate_engine::ids::{AttemptId, CheckpointId};
+
 use super::staging_committer::StagingCommitter;
 use super::staging_writer::{StagedTable, StagingWriter};
-use super::{MysqlSink, SessionLimits, preflight};
+use super::{MysqlSink, SessionLimits, ledger, preflight};
 
 /// Rows into a table, exactly once, by a staging table per checkpoint and subtask. Made by [`MysqlSink::staging`].
 #[derive(Debug)]
@@ -52,6 +54,15 @@ impl<T: Clone + Send + 'static> TwoPhaseSink for StagingMysqlSink<T> {
 
     fn merges_by_key(&self) -> bool {
         self.sink.updates_in_place()
+    }
+
+    fn newest_committed(
+        &self,
+        context: TwoPhaseContext,
+        since: AttemptId,
+    ) -> impl Future<Output = Result<Option<CheckpointId>, ConnectorError>> + Send + use<T> {
+        let target = self.sink.target();
+        async move { Ok(ledger::newest_before_start(&target?.url, &context, since).await?) }
     }
 
     fn open_committer(

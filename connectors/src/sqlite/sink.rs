@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_engine::api::{ConnectorError, TwoPhaseContext, TwoPhaseSink};
+use tidegate_engine::api::{Committer, ConnectorError, TwoPhaseContext, TwoPhaseSink};
+use tidegate_engine::ids::{AttemptId, CheckpointId};
 use tidegate_engine::io::{SharedIo, blocking};
 
 use super::columns::Columns;
@@ -184,6 +185,16 @@ impl<T: Clone + Send + 'static> TwoPhaseSink for SqliteSink<T> {
 
     fn validate(&self) -> Result<(), ConnectorError> {
         self.check()
+    }
+
+    fn newest_committed(
+        &self,
+        context: TwoPhaseContext,
+        since: AttemptId,
+    ) -> impl Future<Output = Result<Option<CheckpointId>, ConnectorError>> + Send + use<T> {
+        // To open it ends nothing: readers and writers of others go on.
+        let opening = self.open_committer(context);
+        async move { opening.await?.newest_committed(since).await }
     }
 
     fn open_committer(

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tidegate_state::{StateDeclaration, StateType};
 
 use super::preflight::{PreflightContext, PreflightResult};
-use super::sink::{Prepared, Sink, TwoPhaseContext, TwoPhaseSink};
+use super::sink::{AskCommitted, Prepared, Sink, TwoPhaseContext, TwoPhaseSink};
 use super::source::ConnectorError;
 use crate::error::EngineError;
 use crate::graph::edge::Erased;
@@ -197,6 +197,14 @@ impl<S: TwoPhaseSink> BuildStage<S::Record> for TwoPhaseSinkStage<S> {
 
     fn preflight(&self, context: PreflightContext) -> Option<BoxFuture<PreflightResult>> {
         Some(Box::pin(self.sink.preflight(context)))
+    }
+
+    fn ask_committed(&self) -> Option<AskCommitted> {
+        let sink = Mutex::new(self.sink.clone());
+        Some(Box::new(move |context, since| {
+            let sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
+            Box::pin(sink.newest_committed(context, since))
+        }))
     }
 }
 

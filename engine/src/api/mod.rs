@@ -16,7 +16,9 @@ pub use data_stream::{DataStream, IntoSinkNode, SinkHandle};
 pub use environment::StreamEnvironment;
 pub use keyed_stream::KeyedStream;
 pub use preflight::{JobNeeds, Preflight, PreflightContext, PreflightResult};
-pub use sink::{Committer, Prepared, Sink, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter, Writer};
+pub use sink::{
+    AskCommitted, Committer, Prepared, Sink, TwoPhaseContext, TwoPhaseSink, TwoPhaseWriter, Writer,
+};
 pub use source::{
     AnyEnumerator, AnyFound, Assignment, ConnectorContext, ConnectorError, ErasedEnumerator, ReadStatus,
     Source, SourceOutput, SourcePosition, SplitEnumerator, SplitReader,

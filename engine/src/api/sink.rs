@@ -11,7 +11,8 @@ use crate::api::preflight::{PreflightContext, PreflightResult};
 use crate::api::source::{ConnectorContext, ConnectorError, SourcePosition};
 use crate::clock::Moment;
 use crate::element::Batch;
-use crate::ids::AttemptId;
+use crate::ids::{AttemptId, CheckpointId};
+use crate::io::BoxFuture;
 use crate::operator::{CommitOutcome, TransactionName};
 
 /// A sink without transactions: what it has written stays, also when the job restores an older checkpoint (at-least-once).
@@ -96,6 +97,13 @@ pub struct TwoPhaseContext {
     pub name: TransactionName,
 }
 
+/// Asks a sink's server what it has committed; see [`TwoPhaseSink::newest_committed`].
+pub type AskCommitted = Box<
+    dyn Fn(TwoPhaseContext, AttemptId) -> BoxFuture<Result<Option<CheckpointId>, ConnectorError>>
+        + Send
+        + Sync,
+>;
+
 /// A sink in two phases.
 pub trait TwoPhaseSink: Clone + Send + 'static {
     /// What it takes.
@@ -124,6 +132,16 @@ pub trait TwoPhaseSink: Clone + Send + 'static {
         _context: PreflightContext,
     ) -> impl Future<Output = PreflightResult> + Send + use<Self> {
         std::future::ready(Ok(Vec::new()))
+    }
+
+    /// The newest checkpoint of which the server knows a committed transaction of this sink, as [`Committer::newest_committed`] tells it, asked
+    /// before a job is claimed: it must touch nothing, no session and no transaction of whoever has the job.
+    fn newest_committed(
+        &self,
+        _context: TwoPhaseContext,
+        _since: AttemptId,
+    ) -> impl Future<Output = Result<Option<CheckpointId>, ConnectorError>> + Send + use<Self> {
+        std::future::ready(Ok(None))
     }
 
     /// Whether a prepared transaction keeps rows locked that later ones may need (updates in place): such sinks run with
@@ -249,7 +267,7 @@ pub trait Committer: Send + 'static {
     fn newest_committed(
         &mut self,
         _since: AttemptId,
-    ) -> impl Future<Output = Result<Option<crate::ids::CheckpointId>, ConnectorError>> + Send {
+    ) -> impl Future<Output = Result<Option<CheckpointId>, ConnectorError>> + Send {
         std::future::ready(Ok(None))
     }
 }

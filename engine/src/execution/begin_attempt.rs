@@ -10,8 +10,9 @@ use tokio::sync::oneshot;
 use super::attempt::{Attempt, AttemptSetup};
 use super::config::RestoreFrom;
 use super::job_execution::{ExecutionNotice, ExecutionStep, JobExecution, JobOutcome, State};
+use super::output_look::{LookSetup, OutputLook};
 use super::start::{StartSetup, Started, start};
-use crate::api::{AnyEnumerator, JobNeeds, Preflight, PreflightContext};
+use crate::api::{AnyEnumerator, ClaimWatch, ConnectorContext, JobNeeds, Preflight, PreflightContext};
 use crate::checkpoint::CheckpointConfig;
 use crate::checkpoint::commit_log::{LogClient, NonceSource};
 use crate::clock::Moment;
@@ -45,12 +46,14 @@ impl JobExecution {
             previous: self.previous,
             log_id: self.log.as_ref().map(|(log, _)| log.log_id().clone()),
             own: self.own_claims.clone(),
+            is_decided: self.setup.config.restore != RestoreFrom::Latest,
         };
         let preflights = if self.attempts == 1 { self.preflights() } else { Vec::new() };
+        let looks = (self.look_setup(), self.output_looks());
         let task = self.setup.io.spawn(
             "start",
             Box::pin(async move {
-                let _ = tx.send(start(start_setup, preflights).await);
+                let _ = tx.send(start(start_setup, preflights, looks).await);
                 waker.wake();
             }),
         );
@@ -182,6 +185,32 @@ impl JobExecution {
             Some(Preflight { operator: node.info.name.clone(), look })
         });
         looks.collect()
+    }
+
+    /// At the first start of this process, unless its operator has decided what to go on from.
+    fn output_looks(&self) -> Vec<OutputLook> {
+        if self.attempts > 1 || self.setup.config.restore != RestoreFrom::Latest {
+            return Vec::new();
+        }
+        let graph = &self.setup.graph;
+        let looks = (0..graph.nodes.len()).map(NodeId).filter_map(|id| {
+            let node = &graph.nodes[id.0];
+            let (ask, uid) = (node.node.ask_committed()?, node.info.uid.clone()?);
+            let parallelism = graph.parallelism_of(id);
+            Some(OutputLook { operator: node.info.name.clone(), uid, parallelism, ask })
+        });
+        looks.collect()
+    }
+
+    fn look_setup(&self) -> LookSetup {
+        let connector = ConnectorContext {
+            clock: Arc::clone(&self.setup.clock),
+            io: Arc::clone(&self.setup.io),
+            waker: Arc::clone(&self.setup.waker),
+            checkpoint_timeout: self.setup.config.checkpoints.timeout(),
+            claim: ClaimWatch::unclaimed(),
+        };
+        LookSetup { job: self.plan.job.clone(), connector, places: self.places() }
     }
 
     fn state_checks(&self) -> Vec<(OperatorUid, StateCheck)> {

@@ -11,6 +11,7 @@ pub mod delivery;
 pub mod io_scope;
 pub mod job_execution;
 pub mod local_runner;
+pub mod output_look;
 pub mod output_meter;
 mod role;
 pub mod start;

@@ -9,6 +9,7 @@ use futures::future::join_all;
 use tidegate_state::CheckpointStorage;
 
 use super::config::RestoreFrom;
+use super::output_look::{self, LookSetup, OutputLook};
 use crate::api::Preflight;
 use crate::checkpoint::commit_log::{
     ClaimBase, ClaimOutcome, Claimed, Listing, LogClient, Nonce, NonceSource, Survey,
@@ -45,6 +46,8 @@ pub struct StartSetup {
     pub log_id: Option<LogId>,
     /// Claims of this process.
     pub own: OwnClaims,
+    /// Whether this process began with an explicit base: what lies behind it, somebody has decided to have once more.
+    pub is_decided: bool,
 }
 
 /// The nonces of the claims that one process has put: a restart knows its own claims by them, also one whose start failed later.
@@ -77,13 +80,17 @@ pub struct Started {
     pub notes: Vec<RestoreNote>,
 }
 
-/// Starts an attempt: lets connectors look at their servers (at the first start of a process), surveys, reads and checks what would be restored, claims, and looks whether that is still the same.
+/// Starts an attempt: lets connectors look at their servers (at the first start of a process), surveys, reads and checks what would be restored, asks the sinks whether their output has more, claims, and looks whether that is still the same.
 ///
 /// Everything that can be refused is refused before the claim is written, a state of another type or a damaged file too.
 ///
 /// # Errors
 /// The folder refuses, the checkpoint does not fit, or another start was faster.
-pub async fn start(mut setup: StartSetup, preflights: Vec<Preflight>) -> Result<Started, EngineError> {
+pub async fn start(
+    mut setup: StartSetup,
+    preflights: Vec<Preflight>,
+    outputs: (LookSetup, Vec<OutputLook>),
+) -> Result<Started, EngineError> {
     if setup.preflight {
         setup.storage.preflight().await?;
     }
@@ -111,6 +118,7 @@ pub async fn start(mut setup: StartSetup, preflights: Vec<Preflight>) -> Result<
             return Err(fenced(&setup.plan, by));
         }
         let notes = check(survey.restored.as_ref(), &setup)?;
+        output_look::look(&outputs.1, &outputs.0, &log, &survey).await?;
         let Some(restored) = read(&setup, &survey, &log).await? else { continue };
         match log.claim(&survey, setup.own.add(setup.nonces.draw())).await? {
             ClaimOutcome::Again => {}
@@ -150,6 +158,7 @@ async fn claim_stands(
         _ => read_before,
     };
     let restored = restored.with_log(&claimed);
+    let restored = if setup.is_decided { restored.whatever_is_behind() } else { restored };
     Ok(Started { claimed, restored, log, notes })
 }
 

@@ -10,8 +10,8 @@ use tidegate_state::{KeyGroupRange, MaxParallelism, StateDescriptor, range_of};
 use super::edge::{Erased, ErasedSend};
 use crate::api::build_stage::PlainSink;
 use crate::api::{
-    AnyEnumerator, ConnectorContext, ConnectorError, ErasedEnumerator, PreflightContext, PreflightResult,
-    Source,
+    AnyEnumerator, AskCommitted, ConnectorContext, ConnectorError, ErasedEnumerator, PreflightContext,
+    PreflightResult, Source,
 };
 use crate::error::{EngineError, JobError};
 use crate::exchange::{Inbox, InputGate};
@@ -119,6 +119,10 @@ pub trait AnyNode: Send {
     }
     /// The look of its connector at the server; none for what is no connector.
     fn preflight(&self, _context: PreflightContext) -> Option<BoxFuture<PreflightResult>> {
+        None
+    }
+    /// How a sink in two phases is asked for what it has committed.
+    fn ask_committed(&self) -> Option<AskCommitted> {
         None
     }
     /// The enumerator, for a source.
@@ -238,6 +242,11 @@ pub trait BuildStage<In>: Clone + Send + 'static {
         None
     }
 
+    /// See [`AnyNode::ask_committed`].
+    fn ask_committed(&self) -> Option<AskCommitted> {
+        None
+    }
+
     /// See [`AnyNode::state_check`].
     fn state_check(&self) -> Option<StateCheck> {
         None
@@ -255,6 +264,10 @@ impl<In: Clone + Send + 'static, B: BuildStage<In>> AnyNode for StageNode<In, B>
 
     fn preflight(&self, context: PreflightContext) -> Option<BoxFuture<PreflightResult>> {
         self.build.preflight(context)
+    }
+
+    fn ask_committed(&self) -> Option<AskCommitted> {
+        self.build.ask_committed()
     }
 
     fn state_check(&self) -> Option<StateCheck> {

@@ -24,7 +24,7 @@ mod retries;
 pub mod sink_io;
 pub mod sink_operator;
 pub mod split_clock;
-mod start_behind;
+pub(crate) mod start_behind;
 pub mod transaction;
 pub mod watermarks;
 

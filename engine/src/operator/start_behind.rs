@@ -1,13 +1,13 @@
 //! A start from a checkpoint behind which the output has more already.
 //!
-//! Owns: the words of the refusal. Does not own: what has been committed (the committer), when it is asked ([`super::sink_io`]).
+//! Owns: the words of the refusal. Does not own: what has been committed (the committer), when it is asked ([`super::sink_io`], [`crate::execution::output_look`]).
 //! Runs on: the I/O side. Pure.
 
 use crate::ids::CheckpointId;
 use crate::quoted::quoted;
 
 /// What the refusal says. `folder`: the checkpoint folder, as a command line takes it; none where there is no commit log.
-pub(super) fn refusal(committed: CheckpointId, restored: CheckpointId, folder: Option<&str>) -> String {
+pub(crate) fn refusal(committed: CheckpointId, restored: CheckpointId, folder: Option<&str>) -> String {
     let (from, again) = match restored {
         // A checkpoint 0 there is not, and so nothing to rewind to.
         CheckpointId(0) => ("without a checkpoint".to_owned(), "`--restore none` begins anew".to_owned()),

@@ -115,6 +115,12 @@ impl Restored {
         Self { committed, forgotten, rewound_at: claimed.listing.rewound_at(), ..self }
     }
 
+    /// For a process that began with an explicit base: what is committed behind it counts in no look.
+    #[must_use]
+    pub fn whatever_is_behind(self) -> Self {
+        Self { rewound_at: AttemptId(u64::MAX), ..self }
+    }
+
     /// The newest attempt that went back on purpose; 0: none.
     pub fn rewound_at(&self) -> AttemptId {
         self.rewound_at

@@ -107,3 +107,42 @@ fn a_start_by_the_remedy_writes_again_what_was_committed_by_hand_and_loses_nothi
     topic.expect(expected);
     assert_eq!(topic.open_transactions(), [""; 0]);
 }
+
+/// Each start would be a higher attempt than the one before it, and its recovery would fence what lower attempts have left.
+#[test]
+fn starts_of_an_old_copy_are_refused_and_touch_nothing_that_the_right_folder_lists() {
+    let (topic, folder) = (Topic::new(2), tempfile::tempdir().unwrap());
+    let (right, old) = (folder.path().join("right"), folder.path().join("old"));
+    let of = |folder| Run { topic: &topic, folder, parallelism: 2, from: None };
+    assert!(!of(&right).run(2_000, "commit_log.checkpoint.after:2"));
+    assert!(Command::new("cp").arg("-a").args([&right, &old]).status().unwrap().success());
+    // Its last checkpoint is in the log, and its transactions are not committed.
+    assert!(!of(&right).run(2_000, "commit_log.checkpoint.after:3"));
+    let open = topic.open_transactions();
+    assert!(!open.is_empty());
+    for _ in 0..4 {
+        let refused = of(&old).output(2_000, "");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        assert!(said.contains("the folder is an old copy"), "{said}");
+        assert_eq!(topic.open_transactions(), open);
+    }
+    assert!(of(&right).run(2_000, ""));
+    topic.expect(0..2_000);
+    assert_eq!(topic.open_transactions(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_that_is_not_prepared_is_committed_by_force_only() {
+    let topic = Topic::new(1);
+    let mut subtask = Subtask::first(&topic).await;
+    subtask.write([1]).await.unwrap();
+    let (id, _) = listed(&topic).pop().unwrap();
+    let refused = txn(&topic, "commit", &[&id]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("is not prepared") && said.contains("tidegate txn abort"), "{said}");
+    assert_eq!(listed(&topic).len(), 1);
+    assert!(txn(&topic, "commit", &[&id, "--force"]).status.success());
+    assert_eq!(listed(&topic), []);
+}

@@ -127,6 +127,16 @@ pub(crate) enum CliError {
         /// As given.
         id: String,
     },
+    /// It was being written when its job stopped, or is being written now.
+    #[cfg(feature = "rdkafka")]
+    #[error(
+        "{id} is not prepared: its writer has not closed it, no checkpoint lists it, and its job writes the records again, so that they would be \
+         there twice\n  help: leave it, the job's next start aborts it; or `tidegate txn abort`; --force commits it all the same"
+    )]
+    NotPrepared {
+        /// As given.
+        id: String,
+    },
     /// A database does not do what it shall.
     #[cfg(feature = "mysql")]
     #[error(transparent)]

@@ -29,8 +29,14 @@ pub(super) enum BrokerVerb {
         #[arg(long)]
         json: bool,
     },
-    /// Commit an open transaction: its records are to be seen. A job that lists it finds it committed.
-    Commit(Decision),
+    /// Commit an open transaction: its records are to be seen. A job that lists it finds it committed. One that is not prepared only with --force.
+    Commit {
+        #[command(flatten)]
+        decision: Decision,
+        /// Also a transaction that its writer has not closed: no checkpoint lists it, and the job writes its records again.
+        #[arg(long)]
+        force: bool,
+    },
     /// Abort an open transaction: its records are not to be seen. A job that lists it finds it lost, and stops with that reason.
     Abort(Decision),
 }
@@ -59,6 +65,7 @@ struct Row {
     slot: u32,
     attempt: u64,
     state: String,
+    prepared: bool,
     age_ms: Option<u64>,
     timeout_ms: i32,
     partitions: Vec<String>,
@@ -66,6 +73,7 @@ struct Row {
 
 impl Row {
     fn of(it: JobTransaction, now_ms: i64) -> Self {
+        let prepared = it.is_open() && it.is_prepared();
         let IdComponents { job, log_id, lineage, uid, subtask, slot, attempt } = it.owner;
         Self {
             id: it.id,
@@ -77,6 +85,7 @@ impl Row {
             slot,
             attempt: attempt.0,
             state: it.state,
+            prepared,
             age_ms: it.started_ms.map(|started_ms| u64::try_from(now_ms - started_ms).unwrap_or(0)),
             timeout_ms: it.timeout_ms,
             partitions: it.partitions.iter().map(|(topic, number)| format!("{topic}-{number}")).collect(),
@@ -98,9 +107,12 @@ pub(super) fn run(verb: &BrokerVerb) -> Result<ExitCode, CliError> {
                 show(listed.into_iter().map(|it| Row::of(it, now_ms)).collect(), *json);
                 Ok(ExitCode::SUCCESS)
             }
-            BrokerVerb::Commit(Decision { kafka, id, json }) => {
+            BrokerVerb::Commit { decision: Decision { kafka, id, json }, force } => {
                 let mut admin = admin(kafka);
-                known(&mut admin, id).await?;
+                let it = known(&mut admin, id).await?;
+                if it.is_open() && !it.is_prepared() && !force {
+                    return Err(CliError::NotPrepared { id: id.clone() });
+                }
                 let done = admin.commit(id).await.map_err(CliError::Connector)?;
                 Ok(told(done, id, "committed", *json))
             }
@@ -114,11 +126,9 @@ pub(super) fn run(verb: &BrokerVerb) -> Result<ExitCode, CliError> {
     })
 }
 
-async fn known(admin: &mut TransactionAdmin, id: &str) -> Result<(), CliError> {
-    match admin.describe(id).await.map_err(CliError::Connector)? {
-        Some(_) => Ok(()),
-        None => Err(CliError::NoSuchTransaction { id: id.to_owned() }),
-    }
+async fn known(admin: &mut TransactionAdmin, id: &str) -> Result<JobTransaction, CliError> {
+    let found = admin.describe(id).await.map_err(CliError::Connector)?;
+    found.ok_or_else(|| CliError::NoSuchTransaction { id: id.to_owned() })
 }
 
 fn told(done: bool, id: &str, verb: &str, json: bool) -> ExitCode {
@@ -155,6 +165,7 @@ fn shown(rows: &[Row]) -> String {
         Column::Right("slot"),
         Column::Right("attempt"),
         Column::Left("state"),
+        Column::Left("prepared"),
         Column::Right("age"),
         Column::Left("partitions"),
     ];
@@ -169,6 +180,7 @@ fn shown(rows: &[Row]) -> String {
                 row.slot.to_string(),
                 row.attempt.to_string(),
                 row.state.clone(),
+                if row.prepared { "yes" } else { "no" }.to_owned(),
                 row.age_ms.map_or_else(String::new, |ms| span_us(ms.saturating_mul(1_000))),
                 row.partitions.join(" "),
             ]
@@ -210,6 +222,9 @@ mod tests {
             timeout_ms: 900_000,
             partitions: vec![("events".to_owned(), 0)],
         };
+        assert!(!it.is_prepared());
+        let ledger = ("__consumer_offsets".to_owned(), 3);
+        assert!(JobTransaction { partitions: vec![ledger], ..it.clone() }.is_prepared());
         let text = shown(&[Row::of(it, 3_500)]);
         for part in ["tidegate.orders.0b8d.3.sink.2.1.17", "Ongoing", "2.5", "events-0"] {
             assert!(text.contains(part), "{part}: {text}");

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidegate_engine::api::{
-    ConnectorError, PreflightContext, PreflightResult, TwoPhaseContext, TwoPhaseSink,
+    Committer, ConnectorError, PreflightContext, PreflightResult, TwoPhaseContext, TwoPhaseSink,
 };
 use tidegate_engine::broker::{BrokerCommittable, SlotTable};
 use tidegate_engine::clock::SharedClock;
+use tidegate_engine::ids::{AttemptId, CheckpointId};
 use tidegate_engine::io::SharedIo;
 use tidegate_engine::operator::TransactionName;
 
@@ -258,6 +259,17 @@ impl<T: Clone + Send + 'static> TwoPhaseSink for KafkaSink<T> {
 
     fn takes_position(&self) -> bool {
         self.source_offsets
+    }
+
+    fn newest_committed(
+        &self,
+        context: TwoPhaseContext,
+        since: AttemptId,
+    ) -> impl Future<Output = Result<Option<CheckpointId>, ConnectorError>> + Send + use<T> {
+        let slots = Arc::new(Mutex::new(SlotTable::new(context.places)));
+        let wire = self.wire(&context.connector.io);
+        let mut committer = KafkaCommitter::new(wire, Arc::clone(&self.topic), slots, &context);
+        async move { committer.newest_committed(since).await }
     }
 
     fn open_committer(

@@ -113,6 +113,7 @@ fn a_start_by_the_remedy_writes_again_what_was_committed_by_hand_and_loses_nothi
 fn starts_of_an_old_copy_are_refused_and_touch_nothing_that_the_right_folder_lists() {
     let (topic, folder) = (Topic::new(2), tempfile::tempdir().unwrap());
     let (right, old) = (folder.path().join("right"), folder.path().join("old"));
+    std::fs::create_dir(&right).unwrap();
     let of = |folder| Run { topic: &topic, folder, parallelism: 2, from: None };
     assert!(!of(&right).run(2_000, "commit_log.checkpoint.after:2"));
     assert!(Command::new("cp").arg("-a").args([&right, &old]).status().unwrap().success());

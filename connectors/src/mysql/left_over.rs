@@ -21,15 +21,13 @@ use tidegate_engine::ids::CheckpointId;
 
 use super::civil::{CivilDate, TimeOfDay};
 use super::ledger::{self, LedgerEntry};
-use super::preflight::{TRIAL, TRIAL_MS_MAX, trial_of};
-use super::recover::prepared_branches;
+use super::preflight::{TRIAL, TRIAL_MS_MAX, trial_ms};
+use super::recover::{NOT_A_BRANCH, prepared_branches};
 use super::session_end::{wait_until_detached, wait_until_gone, wait_until_released};
 use super::writer_session::holder_of;
 use super::xid::{Xid, XidParts, branch_lock, writer_lock_of};
 use super::{Connection, DateTime, MysqlError, staging_table};
 
-/// No such branch, or none for this session.
-const NOT_A_BRANCH: u16 = 1397;
 /// A session whose client has died is gone within so many looks; one that is still there is at work.
 const LOOKS: u32 = 10;
 /// Between two looks.
@@ -124,7 +122,7 @@ async fn branch(connection: &mut Connection, xid: Xid, parts: XidParts) -> Resul
 
 /// Its name says which session made it and when.
 async fn trial(connection: &mut Connection, xid: Xid) -> Result<LeftOver, MysqlError> {
-    let ms = trial_of(&xid).map(|(_, ms)| ms);
+    let ms = trial_ms(&xid);
     Ok(LeftOver {
         kind: LeftOverKind::Trial,
         owner: None,

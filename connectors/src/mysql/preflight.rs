@@ -13,7 +13,7 @@ use tidegate_engine::ids::CheckpointId;
 
 use super::constraints::Constraints;
 use super::ledger::{self, LedgerEntry};
-use super::recover::prepared_branches;
+use super::recover::{NOT_A_BRANCH, prepared_branches};
 use super::session_end::{wait_until_detached, wait_until_gone};
 use super::session_room::check_room;
 use super::sink::Target;
@@ -96,18 +96,18 @@ pub(crate) async fn look_for_xa(
     Ok(warnings)
 }
 
-/// Session and time, in milliseconds since 1970, of a trial branch.
-pub(crate) fn trial_of(xid: &Xid) -> Option<(u64, i64)> {
+/// When a trial branch was made, in milliseconds since 1970; its name has the session before it.
+pub(crate) fn trial_ms(xid: &Xid) -> Option<i64> {
     let bqual = std::str::from_utf8(&xid.bqual).ok().filter(|_| xid.gtrid == TRIAL.as_bytes())?;
     let (session, ms) = bqual.split_once('.')?;
-    Some((session.parse().ok()?, ms.parse().ok()?))
+    session.parse::<u64>().ok().and(ms.parse().ok())
 }
 
 /// Rolls back what starts that died in their preflight have left.
 async fn sweep_trials(connection: &mut Connection, context: &PreflightContext) -> Result<(), MysqlError> {
     let now_ms = context.clock.wall_ms();
     for xid in prepared_branches(connection).await? {
-        let Some((_, ms)) = trial_of(&xid) else { continue };
+        let Some(ms) = trial_ms(&xid) else { continue };
         // Not by the session's number, which another one may have once the server was restarted.
         if ms.saturating_add(TRIAL_MS_MAX) > now_ms
             || holder_of(connection, &branch_lock(&xid)).await?.is_some()
@@ -118,7 +118,7 @@ async fn sweep_trials(connection: &mut Connection, context: &PreflightContext) -
         let doing = format!("rolling {xid} back, which a start has left");
         match connection.run(&doing, &format!("XA ROLLBACK {}", xid.sql())).await {
             Ok(_) => {}
-            Err(error) if error.code() == Some(1397) => {} // another start was quicker
+            Err(error) if error.code() == Some(NOT_A_BRANCH) => {} // another start was quicker
             Err(error) => return Err(error),
         }
     }
@@ -176,7 +176,7 @@ async fn find_and_roll_back(
                 return Ok(());
             }
             // The session that prepared it is still ending.
-            Err(error) if error.code() == Some(1397) => context.io.sleep(TRY_PAUSE).await,
+            Err(error) if error.code() == Some(NOT_A_BRANCH) => context.io.sleep(TRY_PAUSE).await,
             Err(error) => return Err(error),
         }
     }

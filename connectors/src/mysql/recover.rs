@@ -8,6 +8,9 @@
 use super::xid::Xid;
 use super::{Connection, MysqlError, ServerKind};
 
+/// `XAER_NOTA`: no such branch, or none for this session.
+pub(crate) const NOT_A_BRANCH: u16 = 1397;
+
 /// Every prepared branch on the server, whoever's it is, attached to a session or not.
 ///
 /// # Errors

@@ -9,7 +9,6 @@ use std::time::Duration;
 use tidegate_engine::api::{
     ConnectorError, PreflightContext, PreflightResult, TwoPhaseContext, TwoPhaseSink,
 };
-
 use tidegate_engine::ids::{AttemptId, CheckpointId};
 
 use super::columns::Columns;

@@ -8,12 +8,11 @@
 use tidegate_engine::api::{
     ConnectorError, PreflightContext, PreflightResult, TwoPhaseContext, TwoPhaseSink,
 };
-
 use tidegate_engine::ids::{AttemptId, CheckpointId};
 
 use super::staging_committer::StagingCommitter;
 use super::staging_writer::{StagedTable, StagingWriter};
-use super::{MysqlSink, SessionLimits, ledger, preflight};
+use super::{MysqlSink, SessionLimits, preflight};
 
 /// Rows into a table, exactly once, by a staging table per checkpoint and subtask. Made by [`MysqlSink::staging`].
 #[derive(Debug)]
@@ -61,8 +60,8 @@ impl<T: Clone + Send + 'static> TwoPhaseSink for StagingMysqlSink<T> {
         context: TwoPhaseContext,
         since: AttemptId,
     ) -> impl Future<Output = Result<Option<CheckpointId>, ConnectorError>> + Send + use<T> {
-        let target = self.sink.target();
-        async move { Ok(ledger::newest_before_start(&target?.url, &context, since).await?) }
+        // The ledger is one for both.
+        self.sink.newest_committed(context, since)
     }
 
     fn open_committer(

@@ -17,7 +17,7 @@ use tidegate_engine::operator::{CommitOutcome, TransactionName};
 use tidegate_state::fault_point;
 
 use super::ledger_pruning::{LedgerPruning, bounded, prune};
-use super::recover::prepared_branches;
+use super::recover::{NOT_A_BRANCH, prepared_branches};
 use super::session_end::{lives, wait_until_detached};
 use super::sink::Target;
 use super::writer_session::{end_older_writers, holder_of};
@@ -41,8 +41,6 @@ const TRIES: u32 = 40;
 const TRY_PAUSE: Duration = Duration::from_millis(50);
 /// Sessions that are remembered as gone.
 const LEFT_MAX: usize = 1_000;
-/// No such branch, or none for this session.
-const NOT_A_BRANCH: u16 = 1397;
 /// The server has rolled the branch back (1402), because of a deadlock (1614), a timeout (1613).
 const ROLLED_BACK: [u16; 3] = [1402, 1613, 1614];
 

@@ -43,6 +43,7 @@ use crate::address::SinkAddress;
 use crate::ground;
 use crate::work_folder::WorkFolder;
 use tidegate::engine::error::chain_text;
+use tidegate::stdout;
 use tidegate_jobs::stopwatch::Stopwatch;
 
 /// Runs the scenarios that were asked for, and prints what came out.
@@ -86,7 +87,7 @@ pub(crate) fn scenario(args: &ScenarioArgs) -> Result<ExitCode, ScenarioError> {
     let verdict = if all_hold { "yes" } else { "no" };
     say(args.json, &format!("  all as it must be: {verdict:<34}details: {}\n", report.display()));
     if args.json {
-        let _ = writeln!(std::io::stdout(), "{}", outcome::to_json(&outcomes));
+        stdout::line(outcome::to_json(&outcomes));
     }
     match unplayed {
         Some(error) => Err(error),
@@ -108,8 +109,8 @@ fn play(which: Which, set: &Set<'_>) -> Result<Outcome, ScenarioError> {
 
 /// To standard error where something else has the output. A reader that has seen enough closes the pipe: the exit status still tells.
 fn say(json: bool, text: &str) {
-    let _ = match json {
-        true => std::io::stderr().write_all(text.as_bytes()),
-        false => std::io::stdout().write_all(text.as_bytes()),
-    };
+    match json {
+        true => drop(std::io::stderr().write_all(text.as_bytes())),
+        false => stdout::text(text),
+    }
 }
